@@ -1,0 +1,3 @@
+"""Pailot: one job file, run anywhere."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,210 @@
+"""What is allowed but probably not meant: every warning about a job."""
+
+from __future__ import annotations
+
+import re
+
+from .problems import Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from .model import Job
+    from .yaml import Document
+
+MIN_MASKABLE = 4
+SECRET_KEY = re.compile(r"(?i)(?:pass(?:word|wd|phrase)|secret|token|api_?key|access_?key|private_?key|credential)s?\Z")
+
+
+def lint(job: Job, root: Any, text: str) -> list[Finding]:
+    """All warnings about a job that is otherwise right."""
+    findings: list[Finding] = []
+    for rule in (_completion, _retries, _roles, _prerequisites, _deployments, _ignored_keys):
+        findings += rule(job, root)
+    findings += _unused_names(job, text)
+    findings += _secrets(job, root, text)
+    return findings
+
+
+def ambiguous_scalars(document: Document) -> list[Finding]:
+    """Scalars that OpenPAI reads unlike YAML 1.2."""
+    return [
+        Finding(
+            "yaml-ambiguous",
+            f"OpenPAI reads {plain} as {meaning}, other YAML readers do not; put it in quotes or write what you mean",
+            offset=offset,
+        )
+        for offset, plain, meaning in document.ambiguous
+    ]
+
+
+def _completion(job: Job, root: Any) -> Iterable[Finding]:
+    enders = [role for role in job.task_roles.values() if role.completion.min_succeeded is not None]
+    if len(enders) > 1:
+        first, *others = enders
+        names = ", ".join(f"'{role.name}'" for role in others)
+        yield Finding(
+            "completion-cuts-off",
+            f"the first of '{first.name}', {names} to succeed ends the job and cuts off the others;"
+            " set completion.minSucceededInstances: -1 on the roles that should not decide",
+            ("taskRoles", first.name),
+            at_key=True,
+        )
+    for role in job.task_roles.values():
+        for key, bound in (("minFailedInstances", role.completion.min_failed), ("minSucceededInstances", role.completion.min_succeeded)):
+            if bound is not None and bound > role.instances:
+                message = f"is {bound}, but there are only {role.instances} instances, so it never takes effect; use -1 to say so"
+                yield Finding("completion-unreachable", message, ("taskRoles", role.name, "completion", key))
+
+
+def _retries(job: Job, root: Any) -> Iterable[Finding]:
+    def can_fail(role: Any) -> bool:
+        return role.completion.min_failed is not None and role.completion.min_failed <= role.instances
+
+    if job.job_retry_count and not any(can_fail(role) for role in job.task_roles.values()):
+        message = "the job is never tried again: no role can fail it, since minFailedInstances is never reached"
+        yield Finding("retry-never", message, ("jobRetryCount",))
+
+
+def _roles(job: Job, root: Any) -> Iterable[Finding]:
+    short: dict[str, str] = {}
+    for role in job.task_roles.values():
+        converted = re.sub("[^a-z0-9]", "", role.name.lower())
+        first = short.setdefault(converted, role.name)
+        if first != role.name:
+            message = f"'{first}' and '{role.name}' are both '{converted}' to OpenPAI, which also names variables so; rename one"
+            yield Finding("role-collision", message, ("taskRoles", role.name), at_key=True)
+        resources = role.resources
+        if resources.shm_mb and resources.memory_mb and resources.shm_mb > resources.memory_mb:
+            message = f"{resources.shm_mb} MB of shared memory is more than the {resources.memory_mb} MB of memory it counts against"
+            yield Finding("shm-above-memory", message, ("taskRoles", role.name, "extraContainerOptions", "shmMB"))
+
+
+def _prerequisites(job: Job, root: Any) -> Iterable[Finding]:
+    used = {(each.type, each.name) for role in job.task_roles.values() for each in role.prerequisites}
+    for each in job.prerequisites:
+        if not each.path:
+            continue
+        if (each.type, each.name) not in used:
+            yield Finding("unused-prerequisite", f"no role uses the {each.type} '{each.name}'", (*each.path, "name"))
+        if each.type == "data" and isinstance(each.uri, str):
+            yield Finding("data-uri-string", "OpenPAI refuses a data uri that is not a list; write '- ' before it on a line of its own", (*each.path, "uri"))
+        if each.type == "dockerimage":
+            for key in ("plugin", "require", "callbacks", "failurePolicy"):
+                if key in each.fields:
+                    yield Finding("openpai-refuses", f"OpenPAI refuses '{key}' in a dockerimage prerequisite", (*each.path, key), at_key=True)
+
+
+def _deployments(job: Job, root: Any) -> Iterable[Finding]:
+    for position, node in enumerate(root.get("deployments") or ()):
+        for name in node["taskRoles"]:
+            if name not in job.task_roles:
+                message = f"there is no task role '{name}'; these commands never run"
+                yield Finding("deployment-unknown-role", message, ("deployments", position, "taskRoles", name), at_key=True)
+        if job.deployment is None:
+            message = f"no deployment is chosen, so '{node['name']}' is never applied; set defaults.deployment or use --deployment"
+            yield Finding("unused-deployment", message, ("deployments", position, "name"))
+
+
+def _ignored_keys(job: Job, root: Any) -> Iterable[Finding]:
+    def unknown(node: Any, path: tuple[str | int, ...], known: tuple[str, ...]) -> Iterable[Finding]:
+        for key in node or ():
+            if key not in known:
+                yield Finding("ignored-key", f"'{key}' means nothing here and is ignored", (*path, key), at_key=True)
+
+    if "defaults" in root:
+        yield from unknown(root["defaults"], ("defaults",), ("deployment", "virtualCluster"))
+    for name, role in root["taskRoles"].items():
+        if "extraContainerOptions" in role:
+            path = ("taskRoles", name, "extraContainerOptions")
+            yield from unknown(role["extraContainerOptions"], path, ("shmMB", "infiniband"))
+    extras = root.get("extras")
+    if not extras:
+        return
+    for position, each in enumerate(extras.get("com.microsoft.pai.runtimeplugin") or ()):
+        path = ("extras", "com.microsoft.pai.runtimeplugin", position)
+        yield from unknown(each, path, ("plugin", "parameters", "failurePolicy", "taskroles"))
+    for position, each in enumerate(extras.get("storages") or ()):
+        if not each.get("name"):
+            yield Finding("ignored-key", "a storage without 'name' is ignored", ("extras", "storages", position))
+    for spelling in ("hivedScheduler", "hivedscheduler"):
+        for name, each in ((extras.get(spelling) or {}).get("taskRoles") or {}).items():
+            known = ("skuType", "pinnedCellId", "affinityGroupName", "gpuType", "reservationId", "skuNum", "skuNumber")
+            yield from unknown(each, ("extras", spelling, "taskRoles", name), known)
+
+
+_REFERENCES = re.compile(r"\$(parameters|secrets)(?:\.([^\s.\[%]+)|\b)")
+
+
+def _unused_names(job: Job, text: str) -> Iterable[Finding]:
+    # A name counts as used wherever the text mentions it, a comment or another deployment included.
+    mentioned = set(_REFERENCES.findall(text))
+    for kind, names in (("parameters", job.parameters), ("secrets", job.secrets.names())):
+        if (kind, "") in mentioned:
+            continue
+        for name in names:
+            if (kind, name.partition(".")[0]) not in mentioned:
+                message = f"nothing refers to the {kind[:-1]} '{name}'"
+                yield Finding(f"unused-{kind[:-1]}", message, (kind, name), at_key=True)
+
+
+# A quick search for a fixed part comes first: most jobs hold none of these.
+_LITERALS = (
+    (("AKIA",), re.compile(r"AKIA[0-9A-Z]{16}"), "an AWS access key"),
+    (("ghp_", "gho_", "ghs_", "github_pat_"), re.compile(r"(?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{20,}"), "a GitHub token"),
+    (("PRIVATE KEY",), re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"), "a private key"),
+    (("xox",), re.compile(r"xox[abprs]-[A-Za-z0-9-]{10,}"), "a Slack token"),
+    (("eyJ",), re.compile(r"eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,}"), "a JSON web token"),
+    (("@",), re.compile(r"://[^/\s:@<>'\"$]+:([^@\s/<>$'\"]{3,})@"), "a password in a URL"),
+    (
+        ("assword", "ASSWORD", "oken", "OKEN"),
+        re.compile(r"(?:--(?:password|token)[= ]|(?:PASSWORD|TOKEN)=)['\"]?([^\s<>$'\"-][^\s<>$'\"]{3,})"),
+        "a password or token",
+    ),
+)
+
+
+def _secrets(job: Job, root: Any, text: str) -> Iterable[Finding]:
+    for name, value in job.secrets.reveal().items():
+        for path, leaf in _leaves(value, ("secrets", name)):
+            if 0 < len(leaf) < MIN_MASKABLE:
+                message = f"has {len(leaf)} characters; fewer than {MIN_MASKABLE} cannot be masked in logs"
+                yield Finding("secret-short", message, path)
+    advice = "put it under 'secrets' and refer to it as <% $secrets.NAME %>"
+    for each in job.prerequisites:
+        password = each.auth.password if each.auth else ""
+        if password and "<%" not in password and each.path:
+            yield Finding("secret-literal", f"a password in clear; {advice}", (*each.path, "auth", "password"))
+    for name, value in job.parameters.items():
+        if isinstance(value, str) and value and SECRET_KEY.search(name):
+            yield Finding("secret-literal", f"'{name}' looks like a secret; {advice}", ("parameters", name))
+    covered = _span_of_secrets(root, text)
+    for needles, pattern, what in _LITERALS:
+        if any(needle in text for needle in needles):
+            for found in pattern.finditer(text):
+                if not covered[0] <= found.start() < covered[1]:
+                    yield Finding("secret-literal", f"this looks like {what}; {advice}", offset=found.start())
+
+
+def _leaves(value: Any, path: tuple[str | int, ...]) -> Iterable[tuple[tuple[str | int, ...], str]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, (*path, key))
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from _leaves(item, (*path, position))
+    elif value is not None:
+        from .javascript import to_string
+
+        yield path, to_string(value)
+
+
+def _span_of_secrets(root: Any, text: str) -> tuple[int, int]:
+    """Where the `secrets` section stands, as far as the top-level keys tell."""
+    marks = getattr(root, "marks", {})
+    if "secrets" not in marks:
+        return 0, 0
+    start = marks["secrets"]
+    return start, min((at for at in marks.values() if at > start), default=len(text))

@@ -1,0 +1,276 @@
+"""A job as typed values: what the file says, with every default filled in."""
+
+from __future__ import annotations
+
+from ..values import Value
+from .problems import Finding, Problem, path_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from .yaml import Document
+
+START, EXIT, SUCCEEDS, FAILS = "containerStart", "containerExit", "taskSucceeds", "taskFails"
+
+
+class Callback(Value):
+    """Commands for one event of a task's life."""
+
+    event: str
+    commands: tuple[str, ...]
+    ignore_failure: bool = False
+
+
+class Auth(Value):
+    """Credentials of a registry; may still hold references to secrets."""
+
+    username: str = ""
+    password: str = ""
+    registry: str = ""
+
+    def __repr__(self) -> str:
+        return f"Auth(username={self.username!r}, password='******', registry={self.registry!r})"
+
+
+class Prerequisite(Value):
+    """An image, data set, script or output that roles refer to."""
+
+    name: str
+    type: str
+    plugin: str
+    uri: str | tuple[str, ...] | None = None
+    require: tuple[str, ...] = ()
+    callbacks: tuple[Callback, ...] = ()
+    ignore_failure: bool = False
+    auth: Auth | None = None
+    fields: Mapping[str, Any] = {}
+    """Every key of the file, as templates see them."""
+    path: tuple[str | int, ...] = ()
+    """Where it stands in the job file; empty for one from the library."""
+
+
+class Completion(Value):
+    """When a role ends the job; None switches a bound off."""
+
+    min_failed: int | None
+    min_succeeded: int | None
+
+
+class Resources(Value):
+    """What one task needs."""
+
+    cpu: int
+    memory_mb: int
+    gpu: int
+    shm_mb: int | None = None
+    infiniband: bool = False
+    ports: Mapping[str, int] = {}
+
+
+class TaskRole(Value):
+    """A kind of task and how many of it there are."""
+
+    name: str
+    instances: int
+    completion: Completion
+    task_retry_count: int
+    resources: Resources
+    commands: tuple[str, ...]
+    docker_image: str
+    data: str | None = None
+    output: str | None = None
+    script: str | None = None
+    listed: tuple[str, ...] = ()
+    """The names in the role's `prerequisites`."""
+    prerequisites: tuple[Prerequisite, ...] = ()
+    """Everything the role uses, required ones inserted, in start order."""
+    entrypoint: str = ""
+    """The commands as OpenPAI's REST server renders them; secrets stay references."""
+    scope: Mapping[str, Any] = {}
+    """What templates of this role can name."""
+
+
+class DeploymentRole(Value):
+    pre_commands: tuple[str, ...] = ()
+    post_commands: tuple[str, ...] = ()
+
+
+class Deployment(Value):
+    """Commands that adapt the job's roles to a place."""
+
+    name: str
+    roles: Mapping[str, DeploymentRole]
+
+
+class HivedRole(Value):
+    """Placement wishes of a role."""
+
+    sku_type: str | None = None
+    pinned_cell_id: str | None = None
+    affinity_group: str | None = None
+
+
+class Hived(Value):
+    """`extras.hivedScheduler`."""
+
+    priority: str = "test"
+    roles: Mapping[str, HivedRole] = {}
+
+
+class Storage(Value):
+    name: str
+    mount_path: str
+
+
+class RuntimePlugin(Value):
+    """An entry of `extras."com.microsoft.pai.runtimeplugin"`."""
+
+    plugin: str
+    parameters: Any
+    ignore_failure: bool = False
+    roles: tuple[str, ...] | None = None
+    path: tuple[str | int, ...] = ()
+
+
+class Options(Value):
+    """`extras.pailot`: options that OpenPAI does not have."""
+
+    max_run_seconds: float | None = None
+    grace_seconds: float = 30
+    retry_delay_seconds: float = 1
+    hold_on_failure_minutes: float = 0
+    hold_command: str | None = None
+    code: str | None = None
+    environment: Mapping[str, str] = {}
+    data_dir: str | None = None
+    output_dir: str | None = None
+    gpu_type: str | None = None
+    auth_file: str | None = None
+    port_base: Mapping[str, Mapping[str, int]] = {}
+
+
+class Extras(Value):
+    """`extras`, as far as it is understood; `raw` keeps the rest for plugins."""
+
+    gang: bool = True
+    storages: tuple[Storage, ...] | None = None
+    runtime_plugins: tuple[RuntimePlugin, ...] = ()
+    hived: Hived | None = None
+    notify_on: frozenset[str] = frozenset()
+    options: Options = Options()
+    raw: Mapping[str, Any] = {}
+
+
+class Secrets:
+    """Named secrets; they are given out by name and never shown."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = dict(values)
+
+    def reveal(self) -> dict[str, Any]:
+        """The values in clear, for the one place that inserts or encrypts them."""
+        return dict(self._values)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secrets) and other._values == self._values
+
+    def __hash__(self) -> int:
+        return hash(self.names())
+
+    def __repr__(self) -> str:
+        return f"Secrets({', '.join(f'{name}=******' for name in self._values)})"
+
+
+class Job(Value):
+    """One job file, checked. `warnings` holds what is doubtful in it."""
+
+    name: str
+    task_roles: Mapping[str, TaskRole]
+    version: str = "latest"
+    contributor: str = ""
+    description: str = ""
+    prerequisites: tuple[Prerequisite, ...] = ()
+    parameters: Mapping[str, Any] = {}
+    secrets: Secrets = Secrets({})
+    job_retry_count: int = 0
+    deployments: Mapping[str, Deployment] = {}
+    deployment: str | None = None
+    virtual_cluster: str = "default"
+    extras: Extras = Extras()
+    lenient: bool = False
+    legacy: bool = False
+    """Read from a v1 file."""
+    origin: Origin | None = None
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        return self.origin.warnings() if self.origin else ()
+
+    @property
+    def task_count(self) -> int:
+        return sum(role.instances for role in self.task_roles.values())
+
+    def problem(self, code: str, message: str, path: Sequence[str | int]) -> Problem:
+        """A problem that a later step found in this job, with its place in the file."""
+        finding = Finding(code, message, tuple(path))
+        return self.origin.locate(finding) if self.origin else Problem(code, message, path=path_text(path))
+
+
+class Origin:
+    """Where a job came from: its text and what was doubtful in it. Places are worked out when asked for."""
+
+    __slots__ = ("_warnings", "document", "file", "findings", "overridden")
+
+    def __init__(
+        self, file: str, document: Document, findings: Iterable[Finding] = (), overridden: Mapping[str, str] | None = None
+    ) -> None:
+        self.file, self.document, self.findings = file, document, tuple(findings)
+        self.overridden = dict(overridden or {})
+        self._warnings: tuple[Problem, ...] | None = None
+
+    def warnings(self) -> tuple[Problem, ...]:
+        if self._warnings is None:
+            self._warnings = self.locate_all(self.findings)
+        return self._warnings
+
+    def locate_all(self, findings: Iterable[Finding]) -> tuple[Problem, ...]:
+        """Problems in the order of the file, errors before warnings at the same place."""
+        problems = dict.fromkeys(self.locate(finding) for finding in findings)
+        return tuple(sorted(problems, key=lambda p: (p.file, p.line, p.column, not p.is_error)))
+
+    def locate(self, finding: Finding) -> Problem:
+        """Where a finding stands: line and column of the file, or the option that overrides it."""
+        path = path_text(finding.path)
+        for prefix, option in self.overridden.items():
+            if path == prefix or path.startswith((prefix + ".", prefix + "[")):
+                return Problem(finding.code, finding.message, option, 1, 1, path, "")
+        document = self.document
+        offset = finding.offset
+        if offset is None:
+            offset = document.offset(finding.path, key=finding.at_key)
+            if finding.fragment:
+                offset = document.find(finding.fragment, offset)
+        line, column = document.line_and_column(offset)
+        return Problem(finding.code, finding.message, self.file, line, column, path, document.line(line))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _origin_from_text, (self.file, self.document.text, self.findings, self.overridden)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Origin) and other.document.text == self.document.text
+
+    def __hash__(self) -> int:
+        return hash(self.document.text)
+
+
+def _origin_from_text(file: str, text: str, findings: tuple[Finding, ...], overridden: Mapping[str, str]) -> Origin:
+    from .yaml import parse
+
+    return Origin(file, parse(text), findings, overridden)

@@ -1,0 +1,99 @@
+"""Changes made to a job file when it is read: `--set`, `--secret`, `--name`, `--deployment`, `--vc`."""
+
+from __future__ import annotations
+
+import re
+
+from ..values import Value
+from .problems import Finding, path_text, suggestion
+from .yaml import List, Map, YamlError, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from .yaml import Document
+
+
+class Override(Value):
+    """One change: a path into the document and its new value; `option` is how the user said it."""
+
+    path: tuple[str | int, ...]
+    value: object
+    option: str
+
+
+class BadOverride(ValueError):
+    """An option that cannot be understood."""
+
+
+def parse_set(assignment: str) -> Override:
+    """`taskRoles.worker.instances=4`: a dotted path and a value, typed as YAML would read it."""
+    path_part, equals, value = assignment.partition("=")
+    if not equals or not path_part.strip():
+        raise BadOverride(f"--set {assignment}: write it as path=value, for instance parameters.lr=0.1")
+    try:
+        parsed = parse(value).root if value.strip() else ""
+    except YamlError as error:
+        raise BadOverride(f"--set {path_part}: the value is not YAML: {error.message}") from None
+    return Override(parse_path(path_part.strip()), parsed, f"--set {path_part.strip()}")
+
+
+def parse_path(text: str) -> tuple[str | int, ...]:
+    """'taskRoles.w.commands[0]' as its steps."""
+    steps: list[str | int] = []
+    for part in text.split("."):
+        found = re.fullmatch(r"([^\[\]]+)((?:\[\d+\])*)", part)
+        if not found:
+            raise BadOverride(f"--set {text}: '{part}' is not a key; write keys with dots and list items as [0]")
+        steps.append(found[1])
+        steps += [int(index) for index in re.findall(r"\d+", found[2])]
+    return tuple(steps)
+
+
+def apply(document: Document, changes: Sequence[Override]) -> tuple[dict[str, str], list[Finding]]:
+    """Change the document in place; answers which paths come from which option, and what did not fit."""
+    overridden: dict[str, str] = {}
+    findings: list[Finding] = []
+    for change in changes:
+        problem = _put(document.root, change)
+        if problem:
+            findings.append(Finding("bad-override", f"{change.option}: {problem}"))
+        overridden[path_text(change.path)] = change.option
+    return overridden, findings
+
+
+def _put(root: Any, change: Override) -> str:
+    node, done = root, ""
+    for position, step in enumerate(change.path):
+        last = position == len(change.path) - 1
+        if isinstance(node, dict) and isinstance(step, str):
+            if last:
+                node[step] = change.value
+                if isinstance(node, Map):
+                    node.marks.setdefault(step, node.at)
+                return ""
+            if step not in node or node[step] is None:
+                if position == 1 and change.path[0] == "taskRoles":
+                    return f"there is no task role '{step}'{suggestion(step, node)}"
+                node[step] = Map(node.at) if isinstance(node, Map) else {}
+                if isinstance(node, Map):
+                    node.marks[step] = node.at
+            node = node[step]
+        elif isinstance(node, list) and isinstance(step, int):
+            if step > len(node) or (step == len(node) and not last):
+                return f"'{done}' has {len(node)} items; the index {step} is too large"
+            if last:
+                if step == len(node):
+                    node.append(change.value)
+                    if isinstance(node, List):
+                        node.marks.append(node.at)
+                else:
+                    node[step] = change.value
+                return ""
+            node = node[step]
+        else:
+            return f"'{done or 'the document'}' has no part '{step}'"
+        done = path_text(change.path[: position + 1])
+    return ""

@@ -1,0 +1,156 @@
+"""Which prerequisites a role uses, in which order, and what their templates can name."""
+
+from __future__ import annotations
+
+from .problems import Finding, suggestion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from .model import Prerequisite, TaskRole
+
+    Path = tuple[str | int, ...]
+
+SINGLE_TYPES = ("script", "data", "output")
+
+
+class Shelf:
+    """All prerequisites at hand: the job's own, and those of the library by name when asked for."""
+
+    def __init__(self, own: Sequence[Prerequisite], library: Callable[[str], Prerequisite | None]) -> None:
+        self.by_type: dict[tuple[str, str], Prerequisite] = {(each.type, each.name): each for each in own}
+        self.by_name: dict[str, list[Prerequisite]] = {}
+        for each in own:
+            self.by_name.setdefault(each.name, []).append(each)
+        self._library = library
+        self._borrowed: dict[str, Prerequisite | None] = {}
+
+    def of_type(self, kind: str, name: str) -> Prerequisite | None:
+        """The prerequisite of one type with this name."""
+        found = self.by_type.get((kind, name))
+        if found is None and name not in self.by_name:
+            borrowed = self._borrow(name)
+            found = borrowed if borrowed is not None and borrowed.type == kind else None
+        return found
+
+    def named(self, name: str) -> list[Prerequisite]:
+        """All prerequisites with this name."""
+        found = self.by_name.get(name)
+        if found is None:
+            borrowed = self._borrow(name)
+            found = [borrowed] if borrowed is not None else []
+        return found
+
+    def borrowed(self) -> list[Prerequisite]:
+        """What was taken from the library."""
+        return [each for each in self._borrowed.values() if each is not None]
+
+    def missing(self, name: str, kind: str = "") -> str:
+        """In words: there is no such prerequisite."""
+        known = [n for t, n in self.by_type if not kind or t == kind]
+        other = [t for t, n in self.by_type if n == name]
+        if kind and other:
+            return f"'{name}' is a {other[0]} prerequisite; a {kind} is needed here{suggestion(name, known)}"
+        what = f"{kind} prerequisite" if kind else "prerequisite"
+        return f"there is no {what} '{name}' in the job or the library{suggestion(name, known)}"
+
+    def _borrow(self, name: str) -> Prerequisite | None:
+        if name not in self._borrowed:
+            self._borrowed[name] = self._library(name)
+        return self._borrowed[name]
+
+
+def used_by(role: TaskRole, shelf: Shelf, at: Path, findings: list[Finding]) -> tuple[Prerequisite, ...]:
+    """What the role uses in start order: image, listed ones, then single references; required ones first."""
+    ordered: list[Prerequisite] = []
+    done: set[tuple[str, str]] = set()
+
+    def add(each: Prerequisite, place: Path, chain: tuple[Prerequisite, ...] = ()) -> None:
+        identity = (each.type, each.name)
+        if identity in done:
+            return
+        if each in chain:
+            names = " -> ".join([p.name for p in chain[chain.index(each) :]] + [each.name])
+            findings.append(Finding("require-cycle", f"these require each other: {names}; break the circle", place))
+            return
+        for position, name in enumerate(each.require):
+            required = one_named(name, (*each.path, "require", position) if each.path else place)
+            if required is not None:
+                add(required, place, (*chain, each))
+        if identity not in done:
+            done.add(identity)
+            ordered.append(each)
+
+    def one_named(name: str, place: Path) -> Prerequisite | None:
+        found = shelf.named(name)
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            findings.append(Finding("unknown-prerequisite", shelf.missing(name), place))
+        else:
+            kinds = " and ".join(f"a {each.type}" for each in found)
+            findings.append(Finding("ambiguous-prerequisite", f"'{name}' is {kinds}; give them different names", place))
+        return None
+
+    image = shelf.of_type("dockerimage", role.docker_image)
+    if image is None:
+        message = shelf.missing(role.docker_image, "dockerimage")
+        findings.append(Finding("unknown-prerequisite", message, (*at, "dockerImage")))
+    else:
+        add(image, (*at, "dockerImage"))
+    for position, name in enumerate(role.listed):
+        place = (*at, "prerequisites", position)
+        listed = one_named(name, place)
+        if listed is not None:
+            add(listed, place)
+    for kind in SINGLE_TYPES:
+        name = getattr(role, kind)
+        if name is None:
+            continue
+        single = shelf.of_type(kind, name)
+        if single is None:
+            findings.append(Finding("unknown-prerequisite", shelf.missing(name, kind), (*at, kind)))
+        else:
+            add(single, (*at, kind))
+    return tuple(ordered)
+
+
+def scope_of(role: TaskRole, shelf: Shelf, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """What the templates of a role can name."""
+    scope: dict[str, Any] = {"$parameters": parameters}
+    listed = [shelf.named(name)[0] for name in role.listed if len(shelf.named(name)) == 1]
+    if role.listed or role.prerequisites:
+        by_name = {each.name: each.fields for each in (*role.prerequisites, *listed) if each.type != "dockerimage"}
+        scope.update({f"${name}": fields for name, fields in by_name.items() if f"${name}" not in scope})
+        scope["$prerequisites"] = by_name
+    for kind in SINGLE_TYPES:
+        name = getattr(role, kind)
+        chosen = shelf.of_type(kind, name) if name is not None else _only(each for each in listed if each.type == kind)
+        if chosen is not None:
+            scope[f"${kind}"] = chosen.fields
+        else:
+            scope.pop(f"${kind}", None)
+    return scope
+
+
+def own_parameters(each: Prerequisite, shelf_or_used: Iterable[Prerequisite]) -> dict[str, Any]:
+    """What `this.parameters` is in a prerequisite: its own keys, then those of what it requires."""
+    by_name = {other.name: other for other in shelf_or_used}
+    merged: dict[str, Any] = {}
+    waiting, seen = [each], {each.name}
+    while waiting:
+        current = waiting.pop(0)
+        for key, value in current.fields.items():
+            merged.setdefault(key, value)
+        for name in current.require:
+            if name in by_name and name not in seen:
+                seen.add(name)
+                waiting.append(by_name[name])
+    return merged
+
+
+def _only(candidates: Iterable[Prerequisite]) -> Prerequisite | None:
+    found = list(candidates)
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,178 @@
+"""What can be wrong with a job file, how it is said, and where it stands.
+
+    PailotError
+    └── InvalidJob        the file cannot be run; `.problems` holds everything found in it
+"""
+
+from __future__ import annotations
+
+from ..values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from .yaml.document import Step
+
+ERROR, WARNING = "error", "warning"
+
+# Every code, with its severity. Each has a paragraph in docs/reference/problems.md.
+CODES: dict[str, str] = {
+    "file-unreadable": ERROR,
+    "yaml-syntax": ERROR,
+    "yaml-encoding": ERROR,
+    "yaml-limit": ERROR,
+    "yaml-duplicate-key": ERROR,
+    "yaml-documents": ERROR,
+    "yaml-tag": ERROR,
+    "yaml-alias": ERROR,
+    "missing-key": ERROR,
+    "unknown-key": ERROR,
+    "wrong-type": ERROR,
+    "bad-value": ERROR,
+    "bad-name": ERROR,
+    "out-of-range": ERROR,
+    "too-few": ERROR,
+    "duplicate-prerequisite": ERROR,
+    "duplicate-deployment": ERROR,
+    "duplicate-role": ERROR,
+    "unknown-prerequisite": ERROR,
+    "ambiguous-prerequisite": ERROR,
+    "require-cycle": ERROR,
+    "unknown-plugin": ERROR,
+    "plugin-parameters": ERROR,
+    "unknown-deployment": ERROR,
+    "unknown-role": ERROR,
+    "template-unresolved": ERROR,
+    "template-malformed": ERROR,
+    "hived-conflict": ERROR,
+    "bad-override": ERROR,
+    "masked-secrets": ERROR,
+    "cannot-convert": ERROR,
+    "yaml-ambiguous": WARNING,
+    "data-uri-string": WARNING,
+    "deployment-unknown-role": WARNING,
+    "completion-cuts-off": WARNING,
+    "completion-unreachable": WARNING,
+    "retry-never": WARNING,
+    "unused-prerequisite": WARNING,
+    "unused-parameter": WARNING,
+    "unused-secret": WARNING,
+    "unused-deployment": WARNING,
+    "role-collision": WARNING,
+    "shm-above-memory": WARNING,
+    "secret-literal": WARNING,
+    "secret-short": WARNING,
+    "template-string-index": WARNING,
+    "ignored-key": WARNING,
+    "openpai-refuses": WARNING,
+    "plugin-note": WARNING,
+    "code-folder-size": WARNING,
+    "lossy-conversion": WARNING,
+}
+
+
+class Problem(Value):
+    """One thing that is wrong (or doubtful) and where."""
+
+    code: str
+    message: str
+    file: str = "-"
+    line: int = 1
+    column: int = 1
+    path: str = ""
+    source: str = ""
+
+    @property
+    def severity(self) -> str:
+        return CODES[self.code]
+
+    @property
+    def is_error(self) -> bool:
+        return CODES[self.code] == ERROR
+
+    def to_json(self) -> dict[str, Any]:
+        """The shape that `validate --json` prints."""
+        return {
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "severity": self.severity,
+            "code": self.code,
+            "message": self.message,
+            "path": self.path,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}: {self.severity}[{self.code}]: {self.message}"
+
+
+class PailotError(Exception):
+    """Base of every error that Pailot raises on purpose."""
+
+
+class InvalidJob(PailotError):
+    """The job file has errors; `problems` lists all of them, and the warnings."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problems,)
+
+
+class Finding(Value):
+    """A problem before its place in a text is known: a path into the document, or an offset."""
+
+    code: str
+    message: str
+    path: tuple[Step, ...] = ()
+    at_key: bool = False
+    offset: int | None = None
+    fragment: str = ""
+
+    def below(self, *steps: Step) -> Finding:
+        """The same finding seen from further up in the document."""
+        return self.replace(path=steps + self.path)
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """'; did you mean …?' for the nearest known word, or nothing."""
+    from difflib import get_close_matches
+
+    lowered = {name.lower(): name for name in known}
+    close = get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
+    return f"; did you mean '{lowered[close[0]]}'?" if close else ""
+
+
+def path_text(path: Sequence[Step]) -> str:
+    """('taskRoles', 'worker', 'commands', 0) as 'taskRoles.worker.commands[0]'."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def describe(value: Any) -> str:
+    """How a value of the file is named in a message."""
+    from .javascript import to_string
+    from .yaml import Timestamp
+
+    if value is None:
+        return "empty"
+    if isinstance(value, bool):
+        return f"the boolean {to_string(value)}"
+    if isinstance(value, int | float):
+        return f"the number {to_string(value)}"
+    if isinstance(value, str):
+        shown = value if len(value) <= 40 else value[:37] + "..."
+        return f"the text {shown!r}"
+    if isinstance(value, Timestamp):
+        return f"the date {value.source} (quote it to make it text)"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, dict):
+        return "a mapping"
+    return "binary data"

@@ -1,0 +1,83 @@
+"""From the text of a job file to a `Job`, or to everything that is wrong with it."""
+
+from __future__ import annotations
+
+from . import checks, lint, overrides, schema, v1
+from .build import build_job
+from .model import Origin
+from .problems import CODES, ERROR, Finding, InvalidJob, Problem
+from .yaml import Document, YamlError, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
+    from .model import Job
+    from .overrides import Override
+
+    Library: TypeAlias = Callable[[str], tuple[str, str] | None]
+    """Finds a prerequisite by name: (text of its file, where it was found)."""
+
+
+def read(
+    text: str,
+    *,
+    file: str = "-",
+    changes: Sequence[Override] = (),
+    lenient: bool = False,
+    library: Library | None = None,
+    is_plugin: Callable[[str], bool] | None = None,
+) -> Job:
+    """Read a job file (v2, or v1 JSON); raises InvalidJob with all problems.
+
+    >>> read(open("job.yaml").read(), file="job.yaml").name
+    'hello'
+    """
+    document = parse_text(text, file)
+    overridden, findings = overrides.apply(document, changes)
+    if v1.looks_like_v1(document.root):
+        return _finish(*v1.read(document), document, file, overridden, findings, lenient, library, is_plugin)
+    return _finish(document.root, schema.JOB.check(document.root), document, file, overridden, findings, lenient, library, is_plugin)
+
+
+def parse_text(text: str, file: str) -> Document:
+    """The document in a text; a YAML error becomes an InvalidJob with its place."""
+    try:
+        return parse(text)
+    except YamlError as error:
+        plain = Document(text.replace("\r\n", "\n").replace("\r", "\n"), None, ())
+        raise InvalidJob([Origin(file, plain).locate(Finding(error.code, error.message, offset=error.offset))]) from None
+
+
+def _finish(
+    root: object,
+    structure: Sequence[Finding],
+    document: Document,
+    file: str,
+    overridden: dict[str, str],
+    findings: list[Finding],
+    lenient: bool,
+    library: Library | None,
+    is_plugin: Callable[[str], bool] | None,
+) -> Job:
+    findings += structure
+    findings += lint.ambiguous_scalars(document)
+    job = None
+    if not structure:
+        legacy = root is not document.root
+        job = build_job(root, findings, lenient=lenient, library=library, legacy=legacy)
+        findings += checks.check(job, root, is_plugin)
+        if not any(CODES[finding.code] == ERROR for finding in findings):
+            findings += lint.lint(job, root, document.text)
+    elif isinstance(root, dict):
+        findings += checks.check_masked(root)
+    origin = Origin(file, document, findings, overridden)
+    if job is None or any(CODES[finding.code] == ERROR for finding in findings):
+        raise InvalidJob(origin.warnings())
+    return job.replace(origin=origin)
+
+
+def warn(job: Job, *more: Problem) -> tuple[Problem, ...]:
+    """The job's warnings together with some found later."""
+    return tuple(dict.fromkeys((*job.warnings, *more)))

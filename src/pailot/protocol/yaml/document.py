@@ -1,0 +1,97 @@
+"""A parsed file: plain dicts and lists that remember where each part stood."""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TypeAlias
+
+    Step: TypeAlias = str | int
+    Path: TypeAlias = Sequence[Step]
+
+
+class YamlError(Exception):
+    """The text is not a document we read; `offset` says where."""
+
+    def __init__(self, code: str, message: str, offset: int) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.offset = offset
+
+
+class Map(dict[str, "Any"]):
+    """A mapping; `marks[key]` is the offset of the key."""
+
+    __slots__ = ("at", "marks")
+
+    def __init__(self, at: int = 0) -> None:
+        super().__init__()
+        self.at = at
+        self.marks: dict[str, int] = {}
+
+
+class List(list["Any"]):
+    """A sequence; `marks[n]` is the offset of item n."""
+
+    __slots__ = ("at", "marks")
+
+    def __init__(self, at: int = 0) -> None:
+        super().__init__()
+        self.at = at
+        self.marks: list[int] = []
+
+
+class Document:
+    """The root value of a file, its text, and the scalars that other YAML readers see differently."""
+
+    __slots__ = ("ambiguous", "root", "text")
+
+    def __init__(self, text: str, root: Any, ambiguous: Sequence[tuple[int, str, str]]) -> None:
+        self.text = text
+        self.root = root
+        self.ambiguous = ambiguous
+
+    def offset(self, path: Path, *, key: bool = False) -> int:
+        """Where the value at `path` begins (or its key); the nearest parent's place if it is not there."""
+        node, at = self.root, getattr(self.root, "at", 0)
+        for depth, step in enumerate(path):
+            last = depth == len(path) - 1
+            if isinstance(node, Map) and isinstance(step, str) and step in node.marks:
+                at = node.marks[step]
+                at = at if key and last else self._value_after(at)
+                node = node[step]
+            elif isinstance(node, List) and isinstance(step, int) and step < len(node.marks):
+                at = node.marks[step]
+                node = node[step]
+            else:
+                break
+        return at
+
+    def _value_after(self, key_at: int) -> int:
+        found = _KEY_AND_SPACE.match(self.text, key_at)
+        return found.end() if found and found.end() < len(self.text) else key_at
+
+    def find(self, fragment: str, start: int) -> int:
+        """The first place of `fragment` from `start` on, or `start` itself."""
+        found = self.text.find(fragment, start)
+        return start if found < 0 else found
+
+    def line(self, number: int) -> str:
+        """The text of a line, counted from 1."""
+        lines = self.text.split("\n", number)
+        return lines[number - 1] if number <= len(lines) else ""
+
+    def line_and_column(self, offset: int) -> tuple[int, int]:
+        """Both count from 1; columns count characters."""
+        line_start = self.text.rfind("\n", 0, offset) + 1
+        return self.text.count("\n", 0, offset) + 1, offset - line_start + 1
+
+
+_KEY_AND_SPACE = re.compile(
+    r"""(?:\? )?(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|(?:[^:\n]|:(?=[^\s,\[\]{}"']))*?)\s*:"""
+    r"""(?:[ \t]|\n|(?<=[ \t\n])#[^\n]*)*"""
+)
