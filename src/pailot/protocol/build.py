@@ -53,11 +53,19 @@ def build_job(root: Any, findings: list[Finding], *, lenient: bool, library: Lib
     extras = build_extras(root.get("extras") or {})
     adapted = deployments[chosen].roles if chosen in deployments else {}
     roles = {}
+    renderers: dict[Any, Renderer] = {}  # roles that refer to the same things render the same tags
     for name, node in root["taskRoles"].items():
         role = _task_role(name, node)
-        role = role.replace(prerequisites=used.used_by(role, shelf, ("taskRoles", name), findings))
-        role = role.replace(scope=used.scope_of(role, shelf, parameters))
-        roles[name] = _rendered(role, adapted.get(name), chosen, root, secrets, lenient, findings)
+        needed = used.used_by(role, shelf, ("taskRoles", name), findings)
+        references = (role.listed, role.data, role.script, role.output)
+        renderer = renderers.get(references)
+        if renderer is None:
+            renderer = renderers[references] = Renderer(used.scope_of(role, needed, shelf, parameters), secrets)
+        if legacy:  # the commands of v1 are no templates
+            entrypoint = trim(join_commands(role.commands))
+        else:
+            entrypoint = _entrypoint(role, renderer, adapted.get(name), chosen, root, lenient, findings)
+        roles[name] = role.replace(prerequisites=needed, scope=renderer.scope, entrypoint=entrypoint)
     return Job(
         name=root["name"],
         task_roles=roles,
@@ -221,18 +229,17 @@ def _bound(value: int | None, default: int) -> int | None:
     return default if value is None else None if value < 0 else value
 
 
-def _rendered(
+def _entrypoint(
     role: TaskRole,
+    renderer: Renderer,
     adapted: DeploymentRole | None,
     deployment: str | None,
     root: Any,
-    secrets: Mapping[str, Any],
     lenient: bool,
     findings: list[Finding],
-) -> TaskRole:
-    """The role with its entry point: deployment and own commands as one template."""
+) -> str:
+    """The role's entry point: deployment and own commands, rendered as one template."""
     commands = [*adapted.pre_commands, *role.commands, *adapted.post_commands] if adapted else role.commands
-    renderer = Renderer(role.scope, secrets)
     entrypoint = trim(renderer.render(join_commands(commands)))
     if renderer.issues:
         places = _command_places(role, deployment, root)
@@ -241,7 +248,8 @@ def _rendered(
                 continue
             path = next((place for place, text in places if tag in text), ("taskRoles", role.name, "commands"))
             findings.append(Finding(code, message, path, fragment=tag))
-    return role.replace(entrypoint=entrypoint)
+        renderer.issues.clear()
+    return entrypoint
 
 
 def _command_places(role: TaskRole, deployment: str | None, root: Any) -> list[tuple[tuple[str | int, ...], str]]:

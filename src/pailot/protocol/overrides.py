@@ -6,7 +6,7 @@ import re
 
 from ..values import Value
 from .problems import Finding, path_text, suggestion
-from .yaml import List, Map, YamlError, parse
+from .yaml import List, Map, YamlError, new_map, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _put(root: Any, change: Override) -> str:
             if step not in node or node[step] is None:
                 if position == 1 and change.path[0] == "taskRoles":
                     return f"there is no task role '{step}'{suggestion(step, node)}"
-                node[step] = Map(node.at) if isinstance(node, Map) else {}
+                node[step] = new_map(node.at) if isinstance(node, Map) else {}
                 if isinstance(node, Map):
                     node.marks[step] = node.at
             node = node[step]

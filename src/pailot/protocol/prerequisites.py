@@ -117,12 +117,14 @@ def used_by(role: TaskRole, shelf: Shelf, at: Path, findings: list[Finding]) -> 
     return tuple(ordered)
 
 
-def scope_of(role: TaskRole, shelf: Shelf, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def scope_of(
+    role: TaskRole, needed: Sequence[Prerequisite], shelf: Shelf, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
     """What the templates of a role can name."""
     scope: dict[str, Any] = {"$parameters": parameters}
-    listed = [shelf.named(name)[0] for name in role.listed if len(shelf.named(name)) == 1]
-    if role.listed or role.prerequisites:
-        by_name = {each.name: each.fields for each in (*role.prerequisites, *listed) if each.type != "dockerimage"}
+    listed = [each for name in role.listed for each in shelf.named(name)]
+    by_name = {each.name: each.fields for each in needed if each.type != "dockerimage"}
+    if by_name:
         scope.update({f"${name}": fields for name, fields in by_name.items() if f"${name}" not in scope})
         scope["$prerequisites"] = by_name
     for kind in SINGLE_TYPES:

@@ -68,7 +68,7 @@ CODES: dict[str, str] = {
     "ignored-key": WARNING,
     "openpai-refuses": WARNING,
     "plugin-note": WARNING,
-    "code-folder-size": WARNING,
+    "code-folder": WARNING,
     "lossy-conversion": WARNING,
 }
 

@@ -35,9 +35,11 @@ def read(
     'hello'
     """
     document = parse_text(text, file)
-    overridden, findings = overrides.apply(document, changes)
     if v1.looks_like_v1(document.root):
-        return _finish(*v1.read(document), document, file, overridden, findings, lenient, library, is_plugin)
+        legacy = v1.V1Document(document.text, document.root, document.ambiguous)
+        overridden, findings = overrides.apply(legacy, [each.replace(path=legacy.path(each.path)) for each in changes])
+        return _finish(*v1.read(legacy), legacy, file, overridden, findings, lenient, library, is_plugin)
+    overridden, findings = overrides.apply(document, changes)
     return _finish(document.root, schema.JOB.check(document.root), document, file, overridden, findings, lenient, library, is_plugin)
 
 
@@ -64,14 +66,16 @@ def _finish(
     findings += structure
     findings += lint.ambiguous_scalars(document)
     job = None
-    if not structure:
-        legacy = root is not document.root
-        job = build_job(root, findings, lenient=lenient, library=library, legacy=legacy)
+    legacy = document if isinstance(document, v1.V1Document) else None
+    if not any(CODES[finding.code] == ERROR for finding in structure):
+        job = build_job(root, findings, lenient=lenient, library=library, legacy=legacy is not None)
         findings += checks.check(job, root, is_plugin)
         if not any(CODES[finding.code] == ERROR for finding in findings):
             findings += lint.lint(job, root, document.text)
     elif isinstance(root, dict):
         findings += checks.check_masked(root)
+    if legacy:
+        findings = [finding.replace(path=legacy.path(finding.path)) for finding in findings]
     origin = Origin(file, document, findings, overridden)
     if job is None or any(CODES[finding.code] == ERROR for finding in findings):
         raise InvalidJob(origin.warnings())

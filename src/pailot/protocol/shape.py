@@ -237,7 +237,7 @@ class Record(Shape):
                 findings += [each.below(key) for each in self.extra.check(item)]
         for key in self.required:
             if key not in value:
-                findings.append(Finding("missing-key", f"'{key}' is missing {self.what}"))
+                findings.append(Finding("missing-key", f"'{key}' is missing {self.what}", at_key=True))
         return findings
 
     def schema(self) -> dict[str, Any]:

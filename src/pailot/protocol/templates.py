@@ -65,7 +65,8 @@ class Renderer:
         if name[0] in _OTHER_TAGS or "<%" in name:
             message = f"'<% {name} %>' is no reference; OpenPAI would drop it. Tags hold a name, as in <% $parameters.x %>"
             return verbatim, ("template-malformed", message, verbatim)
-        name = _INDEX.sub(r".\1", name)
+        if "[" in name:
+            name = _INDEX.sub(r".\1", name)
         steps = name.split(".")
         if steps[0] == "$secrets":
             value, problem = lookup(self.secrets, steps[1:], "$secrets") if len(steps) > 1 else (None, "names no secret")

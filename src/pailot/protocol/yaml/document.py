@@ -27,22 +27,32 @@ class Map(dict[str, "Any"]):
     """A mapping; `marks[key]` is the offset of the key."""
 
     __slots__ = ("at", "marks")
-
-    def __init__(self, at: int = 0) -> None:
-        super().__init__()
-        self.at = at
-        self.marks: dict[str, int] = {}
+    at: int
+    marks: dict[str, int]
 
 
 class List(list["Any"]):
     """A sequence; `marks[n]` is the offset of item n."""
 
     __slots__ = ("at", "marks")
+    at: int
+    marks: list[int]
 
-    def __init__(self, at: int = 0) -> None:
-        super().__init__()
-        self.at = at
-        self.marks: list[int] = []
+
+def new_map(at: int = 0) -> Map:
+    """An empty mapping that stands at an offset (a function: an __init__ would cost more than the dict)."""
+    made = Map()
+    made.at = at
+    made.marks = {}
+    return made
+
+
+def new_list(at: int = 0) -> List:
+    """An empty list that stands at an offset."""
+    made = List()
+    made.at = at
+    made.marks = []
+    return made
 
 
 class Document:

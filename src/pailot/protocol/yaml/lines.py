@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from . import scalars
-from .document import List, Map
+from .document import Map, new_list, new_map
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _MAX_NODES = 40_000
 def read_lines(text: str, parser: Parser) -> Map:
     """The root mapping of a document in the common form."""
     numeric, words, plain_start = scalars.NUMERIC_START, scalars.WORDS, _PLAIN_START
-    root = Map(0)
+    root = new_map(0)
     here: Any = root
     marks: Any = root.marks
     indent, is_map = 0, True
@@ -56,13 +56,13 @@ def read_lines(text: str, parser: Parser) -> Map:
                 if open_key is None or len(stack) > _MAX_DEPTH:
                     raise NotPlainLines
                 stack.append((indent, here))
-                here[open_key] = here = List(start + column) if dash else Map(start + column)
+                here[open_key] = here = new_list(start + column) if dash else new_map(start + column)
                 marks, indent, is_map, open_key = here.marks, column, not dash, None
             else:
                 if open_key is not None:
                     if dash and column == indent:
                         stack.append((indent, here))
-                        here[open_key] = here = List(start + column)
+                        here[open_key] = here = new_list(start + column)
                         marks, is_map = here.marks, False
                     open_key = None
                 if column < indent:
@@ -85,7 +85,7 @@ def read_lines(text: str, parser: Parser) -> Map:
                 marks.append(start)
                 if key:
                     stack.append((indent, here))
-                    here.append(here := Map(start))
+                    here.append(here := new_map(start))
                     marks, indent, is_map = here.marks, column + len(dash), True
             if key:
                 if key in here or key in words:
@@ -105,8 +105,10 @@ def read_lines(text: str, parser: Parser) -> Map:
             elif first in numeric:
                 if ": " in rest or " #" in rest or "\t" in rest or rest[-1] in ": " or rest[:2] in _ITEM_MARKS:
                     raise NotPlainLines
-                value = scalars.resolve(rest)
-                if not rest.isdecimal() or first == "0":
+                if len(rest) < 16 and rest.isdecimal() and rest.isascii() and (first != "0" or rest == "0"):
+                    value = int(rest)
+                else:
+                    value = scalars.resolve(rest)
                     parser.note_if_ambiguous(line.start(4), rest, value)
             elif first == "'" and rest[-1] == "'" and rest.count("'") == 2:
                 value = rest[1:-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from . import scalars
-from .document import Document, List, Map, YamlError
+from .document import Document, List, Map, YamlError, new_list, new_map
 from .lines import NotPlainLines, read_lines
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ def parse(text: str) -> Document:
     """Read one document; raises YamlError with the first thing that is wrong."""
     if len(text) > LIMITS.BYTES or len(text.encode("utf-8", "replace")) > LIMITS.BYTES:
         raise YamlError("yaml-limit", "the file is larger than 1 MiB", 0)
-    bad = _UNPRINTABLE.search(text)
+    bad = None if _is_plain_ascii(text) else _UNPRINTABLE.search(text)
     if bad:
         raise YamlError("yaml-encoding", _unprintable_message(bad[0]), bad.start())
     if "\r" in text:
@@ -43,6 +43,7 @@ def parse(text: str) -> Document:
     return Document(text, root, parser.ambiguous)
 
 
+_ASCII_TEXT = b"\t\n\r" + bytes(range(0x20, 0x7F))
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
 # A plain scalar on one line: it ends before ': ', ' #' and the end of the line. Possessive
@@ -67,6 +68,7 @@ _NAME = re.compile(r"[^ \t\n,\[\]{}]++")
 _SINGLE = re.compile(r"'((?:[^']|'')*+)'")
 _DOUBLE = re.compile(r'"((?:[^"\\]|\\[\s\S])*+)"')
 _HEADER = re.compile(r"[|>](?:([-+])([0-9])?|([0-9])([-+])?)?(?:[ \t]++#[^\n]*+|[ \t]*+)\n")
+_FIRST_LINE = re.compile(r"(?: *+\n)*+( *+)")
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([\s\S]))")
 _ESCAPES = {
     "0": "\0", "a": "\a", "b": "\b", "t": "\t", "\t": "\t", "n": "\n", "v": "\v", "f": "\f",
@@ -180,7 +182,7 @@ class Parser:
         return self._leave(value, end)
 
     def _map(self, at: int, indent: int) -> Map:
-        result, merged = Map(at), set[str]()
+        result, merged = new_map(at), set[str]()
         while True:
             self._entry(at, indent, result, merged)
             at = self._skip(self.i)
@@ -257,7 +259,7 @@ class Parser:
                     merged.add(name)
 
     def _list(self, at: int, indent: int) -> List:
-        result = List(at)
+        result = new_list(at)
         while True:
             result.marks.append(self._skip(at + 1))
             result.append(self._node(at + 1, indent, in_list=True))
@@ -374,7 +376,7 @@ class Parser:
         body = header.end()
         indent = parent + int(digit) if digit and parent >= 0 else int(digit) if digit else 0
         if not digit:
-            first = re.compile(r"(?: *+\n)*+( *+)").match(text, body)
+            first = _FIRST_LINE.match(text, body)
             assert first
             indent = len(first[1])
             longest = max((len(line) for line in text[body : first.start(1)].split("\n")), default=0)
@@ -413,14 +415,14 @@ class Parser:
         return self._flow_list(at) if self.text[at] == "[" else self._flow_map(at)
 
     def _flow_list(self, at: int) -> List:
-        result = List(at)
+        result = new_list(at)
         text, i = self.text, self._skip_flow(at + 1)
         while text[i] != "]":
             result.marks.append(i)
             item, plain = self._flow_node(i)
             i = self._skip_flow(self.i)
             if text[i] == ":" and (text[i + 1] in " \t\n,[]{}" or not plain):
-                pair = Map(result.marks[-1])
+                pair = new_map(result.marks[-1])
                 value_at = self._skip_flow(i + 1)
                 value = None if text[value_at] in ",]" else self._flow_node(value_at)[0]
                 self._add(pair, set(), item, value, result.marks[-1], plain_merge=False)
@@ -435,7 +437,7 @@ class Parser:
         return result
 
     def _flow_map(self, at: int) -> Map:
-        result = Map(at)
+        result = new_map(at)
         merged: set[str] = set()
         text, i = self.text, self._skip_flow(at + 1)
         while text[i] != "}":
@@ -629,6 +631,10 @@ class Parser:
         return self.text[at : end if end >= 0 else len(self.text)].rstrip()
 
 
+def _is_plain_ascii(text: str) -> bool:
+    return text.isascii() and not text.encode().translate(None, _ASCII_TEXT)
+
+
 def _fold_quoted(body: str, *, double: bool = False) -> str:
     """Line breaks in quotes: one is a space, n are n-1 breaks, white space around them goes."""
     lines = body.split("\n")
@@ -733,7 +739,7 @@ def _as_binary(value: Any) -> bytes:
 
 def _as_map(value: Any) -> Any:
     if value is None:
-        return Map()
+        return new_map()
     if not isinstance(value, Map):
         raise TypeError
     return value
@@ -741,7 +747,7 @@ def _as_map(value: Any) -> Any:
 
 def _as_list(value: Any) -> Any:
     if value is None:
-        return List()
+        return new_list()
     if not isinstance(value, List):
         raise TypeError
     return value

@@ -1,0 +1,164 @@
+"""Reading and planning jobs from Python; the command line uses the same functions."""
+
+from __future__ import annotations
+
+import os
+
+from .library import Library
+from .planning import Plan, check
+from .planning import plan as make_plan
+from .planning.plugins import exists as is_plugin
+from .protocol import InvalidJob, Job, Problem, read
+from .protocol.model import Origin
+from .protocol.overrides import BadOverride, Override, parse_path
+from .protocol.problems import Finding, PailotError
+from .protocol.yaml import LIMITS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+LARGE_CODE_FOLDER = 200 * 1000 * 1000
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    secrets: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    deployment: str | None = None,
+    virtual_cluster: str | None = None,
+    lenient: bool = False,
+    library: Iterable[str] = (),
+) -> Job:
+    """Read a job file (v2 YAML or v1 JSON; '-' is standard input); raises InvalidJob with all problems.
+
+    `overrides` maps dotted paths to values: `load("job.yaml", overrides={"parameters.lr": 0.1})`.
+    """
+    file = os.fspath(path)
+    changes = changes_from(overrides, secrets, name, deployment, virtual_cluster)
+    return read_job(read_text(file), file, changes, lenient=lenient, library=library)
+
+
+def loads(
+    text: str,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    secrets: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    deployment: str | None = None,
+    virtual_cluster: str | None = None,
+    lenient: bool = False,
+    library: Iterable[str] = (),
+) -> Job:
+    """Read a job from a text; as `load` otherwise."""
+    changes = changes_from(overrides, secrets, name, deployment, virtual_cluster)
+    return read_job(text, "-", changes, lenient=lenient, library=library)
+
+
+def plan(job: Job, user: str | None = None) -> Plan:
+    """Exactly what a job will run, for a user (you, by default)."""
+    return make_plan(job, user or current_user())
+
+
+def read_job(
+    text: str, file: str, changes: Iterable[Override] = (), *, lenient: bool = False, library: Iterable[str] = ()
+) -> Job:
+    """A job from its text, with everything checked that can be known before it runs."""
+    shelf = Library.from_settings(library)
+    job = read(text, file=file, changes=tuple(changes), lenient=lenient, library=shelf.find, is_plugin=is_plugin)
+    problems = check(job)
+    if any(problem.is_error for problem in problems):
+        raise InvalidJob((*problems, *job.warnings))
+    return _with_code_folder_checked(job)
+
+
+def read_text(file: str) -> str:
+    """The text of a file, or of standard input for '-'; InvalidJob says why it cannot be read."""
+    try:
+        if file == "-":
+            import sys
+
+            data = sys.stdin.buffer.read(LIMITS.BYTES + 1)
+        else:
+            with open(file, "rb") as stream:
+                data = stream.read(LIMITS.BYTES + 1)
+    except OSError as error:
+        raise InvalidJob([Problem("file-unreadable", f"cannot be read: {error.strerror}", file)]) from None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if len(data) > LIMITS.BYTES:
+            return data.decode("utf-8", "ignore")  # too large in any case, which the reader says
+        message = f"is not UTF-8 text (byte {error.start + 1} is 0x{data[error.start]:02x})"
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidJob([Problem("yaml-encoding", message, file, line)]) from None
+
+
+def changes_from(
+    overrides: Mapping[str, Any] | None,
+    secrets: Mapping[str, Any] | None,
+    name: str | None,
+    deployment: str | None,
+    virtual_cluster: str | None,
+) -> list[Override]:
+    """Overrides as the reader takes them."""
+    try:
+        changes = [Override(parse_path(path), value, path) for path, value in (overrides or {}).items()]
+    except BadOverride as error:
+        raise PailotError(str(error)) from None
+    changes += [Override(("secrets", key), value, f"--secret {key}") for key, value in (secrets or {}).items()]
+    for path, value, option in (
+        (("name",), name, "--name"),
+        (("defaults", "deployment"), deployment, "--deployment"),
+        (("defaults", "virtualCluster"), virtual_cluster, "--vc"),
+    ):
+        if value is not None:
+            changes.append(Override(path, value, option))
+    return changes
+
+
+def current_user() -> str:
+    """The name of whoever runs this, as a job's owner may be called."""
+    user = os.environ.get("LOGNAME") or os.environ.get("USER") or ""
+    if not user:
+        try:
+            import pwd
+
+            user = pwd.getpwuid(os.getuid()).pw_name
+        except KeyError:
+            user = f"uid{os.getuid()}"
+    return "".join(c if c.isalnum() or c in "._-" else "-" for c in user)
+
+
+def _with_code_folder_checked(job: Job) -> Job:
+    code = job.extras.options.code
+    if not code or "://" in code or "$" in code or job.origin is None:
+        return job
+    path = ("extras", "pailot", "code")
+    if not os.path.isdir(code):
+        finding = Finding("code-folder", f"there is no folder '{code}' here; the job will need it when it starts", path)
+    elif _size(code, LARGE_CODE_FOLDER) > LARGE_CODE_FOLDER:
+        finding = Finding("code-folder", f"'{code}' holds more than 200 MB; leave data out with a .pailotignore file", path)
+    else:
+        return job
+    origin = job.origin
+    return job.replace(origin=Origin(origin.file, origin.document, (*origin.findings, finding), origin.overridden))
+
+
+def _size(folder: str, enough: int) -> int:
+    total = 0
+    for parent, _, files in os.walk(folder):
+        for file in files:
+            try:
+                total += os.lstat(os.path.join(parent, file)).st_size
+            except OSError:
+                continue  # gone meanwhile
+            if total > enough:
+                return total
+    return total
+
+
+__all__ = ["changes_from", "current_user", "load", "loads", "plan", "read_job", "read_text"]

@@ -1,0 +1,1 @@
+"""The command line: it translates, it never decides."""

@@ -1,0 +1,49 @@
+"""`pailot convert FILE`: v1 JSON to v2 YAML, or back where v1 can say it."""
+
+from __future__ import annotations
+
+import sys
+
+from ...api import read_job, read_text
+from ...protocol.convert import to_v1, to_v2
+from ...protocol.model import Origin
+from ...protocol.problems import InvalidJob
+from ...protocol.reader import parse_text
+from ...protocol.v1 import looks_like_v1
+from ..main import OK
+from ..report import print_problems
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="job file, '-' for standard input")
+    parser.add_argument("--to", choices=("v1", "v2"), help="what to make of it (default: the other version)")
+    parser.add_argument("--json", action="store_true", help="print v2 as JSON, too")
+
+
+def run(args: Namespace) -> int:
+    import json
+
+    text = read_text(args.file)
+    document = parse_text(text, args.file)
+    is_v1 = looks_like_v1(document.root)
+    target = args.to or ("v2" if is_v1 else "v1")
+    job = read_job(text, args.file)
+    if target == "v2":
+        root, findings = to_v2(document.root) if is_v1 else (document.root, [])
+    else:
+        root, findings = (document.root, []) if is_v1 else to_v1(job)
+    problems = Origin(args.file, document, findings).warnings()
+    if any(problem.is_error for problem in problems):
+        raise InvalidJob(problems)
+    print_problems(problems, sys.stderr)
+    if target == "v1" or args.json:
+        print(json.dumps(root, indent=2, ensure_ascii=False))
+    else:
+        from ...protocol.yaml.writer import dump
+
+        sys.stdout.write(dump(root))
+    return OK

@@ -1,0 +1,108 @@
+"""`pailot init`: a commented job to start from."""
+
+from __future__ import annotations
+
+import os
+
+from ...protocol.problems import PailotError
+from ..main import OK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", default="job.yaml", metavar="FILE", help="where to write it (job.yaml); '-' for standard output")
+    parser.add_argument("--roles", type=int, default=1, metavar="N", help="number of task roles")
+    parser.add_argument("--distributed", action="store_true", help="roles of several tasks that find each other")
+    parser.add_argument("--json", action="store_true", help="print the name of the file as JSON")
+
+
+def run(args: Namespace) -> int:
+    import json
+
+    if not 1 <= args.roles <= 50:
+        raise PailotError("--roles: between 1 and 50")
+    text = starter(args.roles, distributed=args.distributed)
+    if args.file == "-":
+        print(json.dumps({"text": text}) if args.json else text, end="\n" if args.json else "")
+        return OK
+    try:
+        with open(args.file, "x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise PailotError(f"{args.file} is there already; name another file, or '-' to print the job") from None
+    print(json.dumps({"file": os.path.abspath(args.file)}) if args.json else f"wrote {args.file}; try: pailot plan {args.file}")
+    return OK
+
+
+def starter(roles: int = 1, *, distributed: bool = False) -> str:
+    """The text of a starter job."""
+    names = ["worker"] if roles == 1 else ["master", "worker", *(f"helper{number}" for number in range(1, roles - 1))]
+    return _HEAD + "".join(_role(name, position, roles, distributed) for position, name in enumerate(names)) + _TAIL
+
+
+def _role(name: str, position: int, roles: int, distributed: bool) -> str:
+    decides = position == 0 and roles > 1
+    instances = 2 if distributed and not decides else 1
+    if decides:
+        bound, why = 1, "when it has succeeded the job has, and the other roles are stopped"
+    elif roles > 1:
+        bound, why = -1, "-1: its success does not end the job"
+    else:
+        bound, why = instances, "so many succeeded tasks end the job as succeeded"
+    return f"""\
+  {name}:
+    instances: {instances}
+    completion:
+      minFailedInstances: 1  # one failed task fails the job
+      minSucceededInstances: {bound}  # {why}
+    taskRetryCount: 0  # how often a failed task is tried again
+    dockerImage: image
+    resourcePerInstance:
+      cpu: 1
+      memoryMB: 1024
+      gpu: 0
+    commands:  # run in order by bash; the first that fails ends the task
+{_DISTRIBUTED_COMMANDS if distributed else _COMMANDS}"""
+
+
+_HEAD = """\
+# A job in the OpenPAI job protocol, version 2. Check it with `pailot validate`, look at it with `pailot plan`.
+protocolVersion: 2
+name: my-job  # letters, digits, '-' and '_'
+type: job
+
+prerequisites:  # what the roles below refer to by name
+  - name: image
+    type: dockerimage
+    uri: python:3.11  # used where jobs run in containers
+
+parameters:  # read as <% $parameters.NAME %>; change one with --set parameters.epochs=3
+  epochs: 2
+
+# secrets:  # read as <% $secrets.NAME %>, never shown; better given with --secret NAME=env:VARIABLE
+#   token: ""
+
+jobRetryCount: 0  # how often the whole job is tried again when it fails
+
+taskRoles:
+"""
+_COMMANDS = """\
+      - echo "task $PAI_TASK_INDEX of $PAI_CURRENT_TASK_ROLE_NAME, <% $parameters.epochs %> epochs"
+"""
+_DISTRIBUTED_COMMANDS = """\
+      - echo "task $RANK of $WORLD_SIZE, <% $parameters.epochs %> epochs"
+      - echo "the first task of this role listens at $MASTER_ADDR:$MASTER_PORT"
+"""
+_TAIL = """\
+
+# defaults:
+#   virtualCluster: default
+
+# extras:
+#   pailot:
+#     maxRunSeconds: 3600  # time limit of one attempt
+#     graceSeconds: 30  # between SIGTERM and SIGKILL when a task is stopped
+"""

@@ -1,0 +1,115 @@
+"""`pailot`: hand dispatch, so that a command pays only for what it uses."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Sequence
+    from types import ModuleType
+
+OK, FAILED, INVALID, STOPPED, UNREACHABLE, DENIED = 0, 1, 2, 3, 4, 5
+
+COMMANDS = {
+    "validate": "check job files; every problem at once",
+    "plan": "show exactly what each task of a job would run",
+    "init": "write a commented starter job",
+    "convert": "turn a v1 job into v2, or v2 into v1",
+    "schema": "print the JSON Schema of a job file, for editors",
+    "library": "list, show, add and remove shared prerequisites",
+    "completion": "print a completion script for bash, zsh or fish",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; answers the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    first = arguments[0] if arguments else "--help"
+    if first in ("--version", "-V"):
+        from .. import __version__
+
+        print(f"pailot {__version__}")
+        return OK
+    if first in ("--help", "-h", "help"):
+        if len(arguments) > 1 and arguments[1] in COMMANDS:
+            return _run(arguments[1], ["--help"])
+        print(_overview())
+        return OK
+    if first in COMMANDS:
+        return _run(first, arguments[1:])
+    return _unknown(first)
+
+
+def parser_for(command: str) -> tuple[ArgumentParser, ModuleType]:
+    """The argument parser of a command and the module that runs it."""
+    from argparse import ArgumentParser
+    from importlib import import_module
+
+    module = import_module(f".commands.{command}", __package__)
+    parser = ArgumentParser(prog=f"pailot {command}", description=COMMANDS[command].capitalize() + ".", allow_abbrev=False)
+    module.configure(parser)
+    return parser, module
+
+
+def _run(command: str, arguments: list[str]) -> int:
+    parser, module = parser_for(command)
+    try:
+        status: int = module.run(parser.parse_args(arguments))
+        sys.stdout.flush()
+        return status
+    except SystemExit as stop:  # argparse: 0 after --help, 2 after bad usage
+        return stop.code if isinstance(stop.code, int) else INVALID
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever reads us has seen enough; keep the interpreter from complaining when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except Exception as error:
+        return _explain(error)
+
+
+def _explain(error: Exception) -> int:
+    """An expected error as one line; anything else is a defect and keeps its traceback."""
+    from ..protocol.problems import InvalidJob, PailotError
+
+    if isinstance(error, InvalidJob):
+        from .report import print_problems
+
+        print_problems(error.problems, sys.stderr)
+        return INVALID
+    if isinstance(error, PailotError):
+        print(f"pailot: {error}", file=sys.stderr)
+        return INVALID
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"pailot: {where}{error.strerror or error}", file=sys.stderr)
+        return FAILED
+    raise error
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {text}" for name, text in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: pailot COMMAND [OPTIONS]",
+            "",
+            "One job file, run anywhere.",
+            "",
+            *lines,
+            "",
+            "`pailot COMMAND --help` tells more; `pailot --version` prints the version.",
+        ]
+    )
+
+
+def _unknown(word: str) -> int:
+    from ..protocol.problems import suggestion
+
+    kind = "option" if word.startswith("-") else "command"
+    print(f"pailot: there is no {kind} '{word}'{suggestion(word, COMMANDS)}; see pailot --help", file=sys.stderr)
+    return INVALID

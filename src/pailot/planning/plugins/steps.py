@@ -1,0 +1,61 @@
+"""What a plugin answers, and small help for writing one."""
+
+from __future__ import annotations
+
+from ...protocol.model import Callback
+from ...values import Value
+from ..plan import Provision
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+
+class Steps(Value):
+    """Commands by event, what Pailot must bring beforehand, and notes for the user."""
+
+    callbacks: tuple[Callback, ...] = ()
+    provisions: tuple[Provision, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class PluginError(ValueError):
+    """A prerequisite that its plugin cannot handle; `key` is the one at fault."""
+
+    def __init__(self, message: str, key: str = "") -> None:
+        super().__init__(message)
+        self.key = key
+
+
+def on(event: str, commands: Iterable[str], policy: str = "fail") -> Callback:
+    """A callback with commands for an event."""
+    return Callback(event, tuple(commands), policy == "ignore")
+
+
+def text(value: Any, key: str, *, needed: bool = True) -> str:
+    """A parameter that is a text."""
+    if value is None and not needed:
+        return ""
+    if not isinstance(value, str) or (needed and not value):
+        raise PluginError(f"'{key}' should be a text" if value is not None else f"'{key}' is missing", key if value is not None else "")
+    return value
+
+
+def texts(value: Any, key: str) -> list[str]:
+    """A parameter that is a list of texts, or one text."""
+    items = [value] if isinstance(value, str) else value or []
+    if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
+        raise PluginError(f"'{key}' should be a list of texts", key)
+    return list(items)
+
+
+def variable(prefix: str, name: str) -> str:
+    """A variable name made from a prerequisite's name: variable('PAI_FETCH', 'my-data') is PAI_FETCH_my_data."""
+    return prefix + "_" + "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
+
+
+def quote(word: str) -> str:
+    """A word for the shell that keeps $VARIABLES alive: spaces and quotes are safe, expansion is not prevented."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("`", "\\`")
+    return f'"{escaped}"'

@@ -1,0 +1,122 @@
+"""Every setting, said once. The environment (`PAILOT_<NAME>`) wins over `pailot.toml`, that over the default.
+
+`pailot.toml` is looked for in the current directory, then in the user's configuration folder.
+"""
+
+from __future__ import annotations
+
+import os
+
+from .protocol.problems import PailotError
+from .values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+
+class Setting(Value):
+    """One setting: its name, what it means, how a text becomes its value."""
+
+    name: str
+    doc: str
+    default: Any
+    kind: str = "text"
+
+
+SETTINGS = (
+    Setting("home", "Folder for everything Pailot keeps.", None),
+    Setting("library", "Folders and URLs with prerequisite files, looked through in this order.", (), "list"),
+    Setting("library_cache_seconds", "How long a prerequisite from a URL is used without asking again.", 3600, "number"),
+)
+
+
+class BadSetting(PailotError):
+    """A setting that cannot be understood."""
+
+
+class Settings:
+    """The settings in force."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None, folder: str = ".") -> None:
+        environment = os.environ if environment is None else environment
+        from_file, file = _read_file(environment, folder)
+        known = {setting.name for setting in SETTINGS}
+        for name in from_file:
+            if name not in known:
+                from .protocol.problems import suggestion
+
+                raise BadSetting(f"{file}: there is no setting '{name}'{suggestion(name, known)}")
+        self._values: dict[str, Any] = {}
+        for setting in SETTINGS:
+            variable = f"PAILOT_{setting.name.upper()}"
+            if environment.get(variable):
+                self._values[setting.name] = _from_text(setting, environment[variable], variable)
+            elif setting.name in from_file:
+                self._values[setting.name] = _from_toml(setting, from_file[setting.name], file)
+            else:
+                self._values[setting.name] = setting.default
+        self._environment = environment
+
+    @property
+    def home(self) -> str:
+        """Folder for everything Pailot keeps."""
+        return os.path.abspath(os.path.expanduser(self._values["home"] or _xdg(self._environment, "DATA", ".local/share")))
+
+    @property
+    def cache(self) -> str:
+        """Folder for what can be fetched again."""
+        return _xdg(self._environment, "CACHE", ".cache")
+
+    @property
+    def library(self) -> tuple[str, ...]:
+        return tuple(self._values["library"])
+
+    @property
+    def library_cache_seconds(self) -> float:
+        return float(self._values["library_cache_seconds"])
+
+
+def split_list(text: str) -> list[str]:
+    """'a, https://b' as its parts; commas, since addresses hold colons."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _xdg(environment: Mapping[str, str], kind: str, fallback: str) -> str:
+    base = environment.get(f"XDG_{kind}_HOME") or os.path.join(os.path.expanduser("~"), fallback)
+    return os.path.join(base, "pailot")
+
+
+def _read_file(environment: Mapping[str, str], folder: str) -> tuple[dict[str, Any], str]:
+    for candidate in (os.path.join(folder, "pailot.toml"), os.path.join(_xdg(environment, "CONFIG", ".config"), "pailot.toml")):
+        try:
+            stream = open(candidate, "rb")  # noqa: SIM115  # closed below; most often there is none
+        except OSError:
+            continue
+        import tomllib
+
+        with stream:
+            try:
+                return tomllib.load(stream), candidate
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+                raise BadSetting(f"{candidate}: {error}") from None
+    return {}, ""
+
+
+def _from_text(setting: Setting, text: str, where: str) -> Any:
+    if setting.kind == "list":
+        return split_list(text)
+    if setting.kind == "number":
+        try:
+            return float(text)
+        except ValueError:
+            raise BadSetting(f"{where}: should be a number, is {text!r}") from None
+    return text
+
+
+def _from_toml(setting: Setting, value: Any, file: str) -> Any:
+    wanted = {"list": list, "number": (int, float), "text": str}[setting.kind]
+    if not isinstance(value, wanted) or isinstance(value, bool):
+        raise BadSetting(f"{file}: '{setting.name}' should be a {setting.kind}, is {value!r}")
+    return value
