@@ -106,7 +106,7 @@ def two_role_job(number: int) -> str:
 def largest_job() -> str:
     """100 roles, 4,000 instances, just under 1 MiB."""
     roles = [f"role_{position}" for position in range(100)]
-    return _job(0, roles, instances=40, commands=39)
+    return _job(0, roles, instances=40, commands=45)
 
 
 def _job(number: int, roles: list[str], instances: int, commands: int) -> str:

@@ -116,7 +116,7 @@ def _from_text(setting: Setting, text: str, where: str) -> Any:
 
 
 def _from_toml(setting: Setting, value: Any, file: str) -> Any:
-    wanted = {"list": list, "number": (int, float), "text": str}[setting.kind]
-    if not isinstance(value, wanted) or isinstance(value, bool):
+    wanted: dict[str, tuple[type, ...]] = {"list": (list,), "number": (int, float), "text": (str,)}
+    if not isinstance(value, wanted[setting.kind]) or isinstance(value, bool):
         raise BadSetting(f"{file}: '{setting.name}' should be a {setting.kind}, is {value!r}")
     return value

@@ -40,7 +40,6 @@ class Value:
         scope: dict[str, Any] = {"_defaults": defaults}
         exec(f"def __init__(self, {arguments}):\n    self.__dict__.update({{{items}}})", scope)
         cls.__init__ = scope["__init__"]  # type: ignore[method-assign]  # generated for the fields
-        cls.__match_args__ = cls._fields
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed."""

@@ -51,7 +51,7 @@ def _start(callbacks: Sequence[PlannedCallback]) -> str:
         body = _body(each)
         if each.ignore_failure:
             parts.append(
-                f"\n# {each.prerequisite}: a failure here is ignored\n(\ntrap '{_SAVE}' EXIT\nset +o errexit\n{body}) || true\n"
+                f"\n# {each.prerequisite}: a failure here is ignored\n{_SAVE}\n(\ntrap '{_SAVE}' EXIT\nset +o errexit\n{body}) || true\n"
                 '. "$PAI_EXPORTS_FILE"\n'
             )
         else:

@@ -124,8 +124,8 @@ def _ignored_keys(job: Job, root: Any) -> Iterable[Finding]:
     if not extras:
         return
     for position, each in enumerate(extras.get("com.microsoft.pai.runtimeplugin") or ()):
-        path = ("extras", "com.microsoft.pai.runtimeplugin", position)
-        yield from unknown(each, path, ("plugin", "parameters", "failurePolicy", "taskroles"))
+        place = ("extras", "com.microsoft.pai.runtimeplugin", position)
+        yield from unknown(each, place, ("plugin", "parameters", "failurePolicy", "taskroles"))
     for position, each in enumerate(extras.get("storages") or ()):
         if not each.get("name"):
             yield Finding("ignored-key", "a storage without 'name' is ignored", ("extras", "storages", position))

@@ -40,7 +40,8 @@ def read(
         overridden, findings = overrides.apply(legacy, [each.replace(path=legacy.path(each.path)) for each in changes])
         return _finish(*v1.read(legacy), legacy, file, overridden, findings, lenient, library, is_plugin)
     overridden, findings = overrides.apply(document, changes)
-    return _finish(document.root, schema.JOB.check(document.root), document, file, overridden, findings, lenient, library, is_plugin)
+    root, structure = document.root, schema.JOB.check(document.root)
+    return _finish(root, structure, document, file, overridden, findings, lenient, library, is_plugin)
 
 
 def parse_text(text: str, file: str) -> Document:

@@ -72,8 +72,8 @@ class Document:
             last = depth == len(path) - 1
             if isinstance(node, Map) and isinstance(step, str) and step in node.marks:
                 at = node.marks[step]
-                at = at if key and last else self._value_after(at)
                 node = node[step]
+                at = at if key and last else self._value_after(at, node)
             elif isinstance(node, List) and isinstance(step, int) and step < len(node.marks):
                 at = node.marks[step]
                 node = node[step]
@@ -81,9 +81,11 @@ class Document:
                 break
         return at
 
-    def _value_after(self, key_at: int) -> int:
+    def _value_after(self, key_at: int, value: Any) -> int:
         found = _KEY_AND_SPACE.match(self.text, key_at)
-        return found.end() if found and found.end() < len(self.text) else key_at
+        if not found or (value is None and not self.text.startswith(("~", "null", "Null", "NULL"), found.end())):
+            return key_at  # an empty value has no place of its own
+        return found.end()
 
     def find(self, fragment: str, start: int) -> int:
         """The first place of `fragment` from `start` on, or `start` itself."""

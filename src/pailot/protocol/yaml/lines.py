@@ -115,6 +115,7 @@ def read_lines(text: str, parser: Parser) -> Map:
             elif first == '"' and rest[-1] == '"' and rest.count('"') == 2 and "\\" not in rest:
                 value = rest[1:-1]
             elif first in "\"'[{|>":
+                parser.depth = len(stack) + 2
                 value = parser.inline(line.start(4), indent)
                 end = _REST_OF_LINE.match(text, parser.i)
                 if not end:
@@ -128,6 +129,7 @@ def read_lines(text: str, parser: Parser) -> Map:
                 here.append(value)
             if at is not None:
                 break
-    if not root or text.count("\n") + parser.nodes > _MAX_NODES:
+    if not root or 2 * text.count("\n") + parser.nodes > _MAX_NODES:
         raise NotPlainLines
+    root.at = next(iter(root.marks.values()))
     return root

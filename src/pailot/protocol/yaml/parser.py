@@ -10,6 +10,7 @@ from .lines import NotPlainLines, read_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
 
@@ -25,11 +26,11 @@ def parse(text: str) -> Document:
     """Read one document; raises YamlError with the first thing that is wrong."""
     if len(text) > LIMITS.BYTES or len(text.encode("utf-8", "replace")) > LIMITS.BYTES:
         raise YamlError("yaml-limit", "the file is larger than 1 MiB", 0)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     bad = None if _is_plain_ascii(text) else _UNPRINTABLE.search(text)
     if bad:
         raise YamlError("yaml-encoding", _unprintable_message(bad[0]), bad.start())
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
     if text[:1] == "\ufeff":
         text = " " + text[1:] if text[1:2] == "\n" else text[1:]
     if text[-1:] != "\n":
@@ -43,7 +44,7 @@ def parse(text: str) -> Document:
     return Document(text, root, parser.ambiguous)
 
 
-_ASCII_TEXT = b"\t\n\r" + bytes(range(0x20, 0x7F))
+_ASCII_TEXT = b"\t\n" + bytes(range(0x20, 0x7F))
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
 # A plain scalar on one line: it ends before ': ', ' #' and the end of the line. Possessive
@@ -64,9 +65,14 @@ _END_OF_LINE = re.compile(r"(?:[ \t]++#[^\n]*+|[ \t]*+)\n")
 _SPACES = re.compile(r"[ \t]*+")
 _KEY = re.compile(r"(" + _FIRST + _BODY + r"|\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\n]|'')*+')[ \t]*+:(?=[ \t\n])")
 _MARKER = re.compile(r"(?:---|\.\.\.)(?=[ \t\n])")
+_DIRECTIVE = re.compile(r"%YAML[ \t]++1\.[0-9]++(?:[ \t]++#[^\n]*+|[ \t]*+)\n")
 _NAME = re.compile(r"[^ \t\n,\[\]{}]++")
+_TAG = re.compile(r"![^ \t\n]*+")
 _SINGLE = re.compile(r"'((?:[^']|'')*+)'")
 _DOUBLE = re.compile(r'"((?:[^"\\]|\\[\s\S])*+)"')
+# White space before a break stays: OpenPAI keeps it.
+_SINGLE_BREAKS = re.compile(r"\n[ \t\n]*+")
+_DOUBLE_BREAKS = re.compile(r"\\\n[ \t\n]*+|\\.|\n[ \t\n]*+")
 _HEADER = re.compile(r"[|>](?:([-+])([0-9])?|([0-9])([-+])?)?(?:[ \t]++#[^\n]*+|[ \t]*+)\n")
 _FIRST_LINE = re.compile(r"(?: *+\n)*+( *+)")
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([\s\S]))")
@@ -83,6 +89,7 @@ class Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.i = 0
+        self.flow_indent = 0  # that lines inside [] and {} need to go on with a text
         self.depth = 0
         self.nodes = 0
         self.anchors: dict[str, tuple[Any, int]] = {}
@@ -92,7 +99,7 @@ class Parser:
 
     def document(self) -> Any:
         self._directives()
-        root = self._node(self.i, -1, on_new_line=True)
+        root = self._node(self.i, self._indent_of(self._skip(self.i)) - 1, on_new_line=True)
         end = self._skip(self.i)
         if end < len(self.text):
             rest = self.text[end : end + 4]
@@ -110,7 +117,7 @@ class Parser:
         at = self._skip(0)
         while self.text.startswith("%", at) and self._column(at) == 0:
             end = self.text.index("\n", at)
-            if not self.text.startswith("%YAML 1.", at):
+            if not _DIRECTIVE.match(self.text, at):
                 self._fail("yaml-syntax", "only the %YAML 1.x directive is understood; remove this line", at)
             at = self._skip(end)
             if not self.text.startswith("---", at):
@@ -131,6 +138,7 @@ class Parser:
         if at >= len(text) or (new_line and self._ends_here(at, column, parent, in_list)):
             return self._leave(None, start)
         tag = anchor = None
+        alone = True
         while text[at] in "&!":
             if text[at] == "&" and anchor is None:
                 found = _NAME.match(text, at + 1)
@@ -138,20 +146,26 @@ class Parser:
                     self._fail("yaml-syntax", "an anchor needs a name after '&'; quote the value to keep the sign", at)
                 anchor, after = found[0], found.end()
             elif text[at] == "!" and tag is None:
-                found = _NAME.match(text, at)
+                found = _TAG.match(text, at)
                 assert found
                 tag, after = found[0], found.end()
                 self._known_tag(tag, at)
             else:
                 self._fail("yaml-syntax", "a value can have one tag and one anchor", at)
             nxt = self._skip(after)
-            if "\n" in text[after:nxt]:
+            alone = "\n" in text[after:nxt]
+            if alone:
                 new_line, column = True, self._column(nxt)
                 if nxt >= len(text) or self._ends_here(nxt, column, parent, in_list):
-                    return self._finish(None, start, tag, anchor, after, plain="")
+                    return self._finish(None, start, tag, None, after, plain="")
             at = nxt
         nodes_before = self.nodes
-        value, plain = self._content(at, parent, column, collections=new_line or in_list)
+        if text[at] == "*":
+            value, plain = self._alias(at, tag or anchor), None
+        else:
+            if not alone and _KEY.match(text, at):
+                self._fail("yaml-syntax", "the tag or anchor of a mapping stands on the line before it", start)
+            value, plain = self._content(at, parent, column, collections=alone and (new_line or in_list))
         return self._finish(value, start, tag, anchor, self.i, plain=plain, size=self.nodes - nodes_before + 1)
 
     def _content(self, at: int, parent: int, column: int, *, collections: bool) -> tuple[Any, str | None]:
@@ -165,8 +179,6 @@ class Parser:
                 return self._map(at, column), None
         if first in "|>\"'[{":
             return self.inline(at, parent), None
-        if first == "*":
-            return self._alias(at), None
         plain = self._plain(at, parent + 1)
         return scalars.resolve(plain), plain
 
@@ -259,10 +271,12 @@ class Parser:
                     merged.add(name)
 
     def _list(self, at: int, indent: int) -> List:
-        result = new_list(at)
+        text, result = self.text, new_list(at)
         while True:
-            result.marks.append(self._skip(at + 1))
-            result.append(self._node(at + 1, indent, in_list=True))
+            begin = self._skip(at + 1)
+            item = self._node(at + 1, indent, in_list=True)
+            result.append(item)
+            result.marks.append(at if item is None and "\n" in text[at:begin] else begin)
             self._end_line()
             at = self._skip(self.i)
             if not self._next_item(indent, at):
@@ -290,6 +304,7 @@ class Parser:
         first = self.text[at]
         if first in "|>":
             return self.block_scalar(at, parent)
+        self.flow_indent = parent + 1
         return self.quoted(at) if first in "\"'" else self.flow(at)
 
     def note_if_ambiguous(self, at: int, plain: str, value: Any) -> None:
@@ -336,10 +351,9 @@ class Parser:
             marker = re.compile(r"\n(?:---|\.\.\.)(?=[ \t\n])").search(text, at, found.end())
             if marker:
                 self._fail("yaml-syntax", "the document ends inside a quoted text", at)
+            body = (_SINGLE_BREAKS if single else _DOUBLE_BREAKS).sub(_fold_quoted, body)
         if single:
-            return (_fold_quoted(body) if "\n" in body else body).replace("''", "'")
-        if "\n" in body:
-            body = _fold_quoted(body, double=True)
+            return body.replace("''", "'")
         return self._unescape(body, at) if "\\" in body else body
 
     def _unescape(self, body: str, at: int) -> str:
@@ -374,7 +388,7 @@ class Parser:
         if digit == "0":
             self._fail("yaml-syntax", "the indentation of a block text is at least 1", at)
         body = header.end()
-        indent = parent + int(digit) if digit and parent >= 0 else int(digit) if digit else 0
+        indent = parent + int(digit) if digit else 0
         if not digit:
             first = _FIRST_LINE.match(text, body)
             assert first
@@ -399,11 +413,13 @@ class Parser:
             return content
         return content + "\n" * (1 + len(lines) - kept if chomp == "+" and kept else len(lines) if chomp == "+" else 1)
 
-    def _alias(self, at: int) -> Any:
+    def _alias(self, at: int, properties: str | None) -> Any:
+        if properties:
+            self._fail("yaml-alias", "an alias can have no tag and no anchor of its own", at)
         found = _NAME.match(self.text, at + 1)
         name = found[0] if found else ""
         if name not in self.anchors:
-            self._fail("yaml-alias", f"there is no anchor '&{name}' above; quote the value to keep the star", at)
+            self._fail("yaml-alias", f"there is no value with the anchor '&{name}' above; quote the text to keep the star", at)
         self.i = at + 1 + len(name)
         value, size = self.anchors[name]
         self.nodes += size
@@ -421,11 +437,11 @@ class Parser:
             result.marks.append(i)
             item, plain = self._flow_node(i)
             i = self._skip_flow(self.i)
-            if text[i] == ":" and (text[i + 1] in " \t\n,[]{}" or not plain):
+            if text[i] == ":" and "\n" not in text[result.marks[-1] : i] and (text[i + 1] in " \t\n,[]{}" or not plain):
                 pair = new_map(result.marks[-1])
                 value_at = self._skip_flow(i + 1)
                 value = None if text[value_at] in ",]" else self._flow_node(value_at)[0]
-                self._add(pair, set(), item, value, result.marks[-1], plain_merge=False)
+                self._add(pair, set(), item, value, result.marks[-1], plain_merge=plain and item == "<<")
                 i = self._skip_flow(self.i if value is not None or text[value_at] not in ",]" else value_at)
                 item = pair
             result.append(item)
@@ -442,7 +458,8 @@ class Parser:
         text, i = self.text, self._skip_flow(at + 1)
         while text[i] != "}":
             key_at = i
-            if text[i] == "?" and text[i + 1] in " \t\n":
+            explicit = text[i] == "?" and text[i + 1] in " \t\n"
+            if explicit:
                 i = self._skip_flow(i + 1)
             if text[i] == ":" and text[i + 1] in " \t\n,{}[]":
                 key, plain = None, False
@@ -450,7 +467,7 @@ class Parser:
                 key, plain = self._flow_node(i)
                 i = self._skip_flow(self.i)
             value = None
-            if text[i] == ":":
+            if text[i] == ":" and (explicit or "\n" not in text[key_at:i]):
                 value_at = self._skip_flow(i + 1)
                 if text[value_at] not in ",}":
                     value = self._flow_node(value_at)[0]
@@ -471,7 +488,7 @@ class Parser:
         self._enter(at)
         tag = anchor = None
         while text[at] in "&!":
-            found = _NAME.match(text, at + (text[at] == "&"))
+            found = _NAME.match(text, at + 1) if text[at] == "&" else _TAG.match(text, at)
             if not found or (tag if text[at] == "!" else anchor) is not None:
                 self._fail("yaml-syntax", "quote a text that begins with & or !", at)
             if text[at] == "!":
@@ -487,7 +504,7 @@ class Parser:
         elif first in "\"'":
             value = self.quoted(at)
         elif first == "*":
-            value = self._alias(at)
+            value = self._alias(at, tag or anchor)
         elif first in ",]}" and (tag or anchor):
             value, plain, self.i = None, "", at
         else:
@@ -505,8 +522,8 @@ class Parser:
         while True:
             nxt = self._skip_blank_lines(end)
             breaks = text.count("\n", end, nxt)
-            more = _FLOW_MORE.match(text, nxt) if breaks else None
-            if not more or (self._column(nxt) == 0 and _MARKER.match(text, nxt)):
+            more = _FLOW_MORE.match(text, nxt) if breaks and self._indent_of(nxt) >= self.flow_indent else None
+            if not more or (text[nxt - 1] == "\n" and _MARKER.match(text, nxt)):
                 break
             value += (" " if breaks == 1 else "\n" * (breaks - 1)) + more[0].rstrip(" \t")
             end = more.end()
@@ -518,7 +535,7 @@ class Parser:
         end = self._skip(at)
         if end >= len(self.text):
             self._fail("yaml-syntax", "a [ or { is never closed", at - 1)
-        if self._column(end) == 0 and _MARKER.match(self.text, end):
+        if self.text[end - 1] == "\n" and _MARKER.match(self.text, end):
             self._fail("yaml-syntax", "the document ends inside [ or {", end)
         return end
 
@@ -635,30 +652,12 @@ def _is_plain_ascii(text: str) -> bool:
     return text.isascii() and not text.encode().translate(None, _ASCII_TEXT)
 
 
-def _fold_quoted(body: str, *, double: bool = False) -> str:
-    """Line breaks in quotes: one is a space, n are n-1 breaks, white space around them goes."""
-    lines = body.split("\n")
-    out, breaks = lines[0], 0
-    escaped = double and _ends_with_backslash(out)
-    out = out[:-1] if escaped else out.rstrip(" \t")
-    for number, line in enumerate(lines[1:], 2):
-        last = number == len(lines)
-        stripped = line.lstrip(" \t")
-        if not stripped and not last:
-            breaks += 1
-            continue
-        if not escaped:
-            out += "\n" * breaks if breaks else " "
-        else:
-            out += "\n" * breaks
-        breaks = 0
-        escaped = double and not last and _ends_with_backslash(stripped)
-        out += stripped[:-1] if escaped else stripped if last else stripped.rstrip(" \t")
-    return out
-
-
-def _ends_with_backslash(line: str) -> bool:
-    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+def _fold_quoted(found: re.Match[str]) -> str:
+    """A line break in quotes is a space, n of them are n-1 breaks, one after a backslash is nothing."""
+    breaks = found[0]
+    if breaks[0] == "\\":
+        return "" if breaks[1] == "\n" else breaks
+    return "\n" * (breaks.count("\n") - 1) or " "
 
 
 def _fold_block(lines: list[str]) -> str:
@@ -720,21 +719,26 @@ def _as_string(value: Any) -> str:
     return value
 
 
-def _as_kind(*kinds: type) -> Any:
+def _as_kind(accepts: Callable[[str], bool]) -> Any:
     def convert(value: Any) -> Any:
-        resolved = scalars.resolve(value) if isinstance(value, str) else value
-        if not isinstance(resolved, kinds) or (isinstance(resolved, bool) and bool not in kinds):
+        if not isinstance(value, str) or not accepts(value):
             raise ValueError
-        return resolved
+        return scalars.resolve(value)
 
     return convert
+
+
+def _as_null(value: Any) -> None:
+    if value is not None and value not in ("~", "null", "Null", "NULL"):
+        raise ValueError
 
 
 def _as_binary(value: Any) -> bytes:
     import base64
 
-    text = re.sub(r"[\r\n= ]", "", _as_string(value))
-    return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    if value is None:
+        raise ValueError
+    return base64.b64decode(_as_string(value).replace("\n", ""), validate=True)
 
 
 def _as_map(value: Any) -> Any:
@@ -753,10 +757,29 @@ def _as_list(value: Any) -> Any:
     return value
 
 
-def _as_pairs(value: Any) -> Any:
-    if any(not isinstance(item, Map) or len(item) != 1 for item in _as_list(value)):
+def _as_ordered(value: Any) -> Any:
+    names = [*map(_single_key, _as_list(value))]
+    if len(set(names)) < len(names):
         raise ValueError
-    return value
+    return value if names else new_list()
+
+
+def _as_pairs(value: Any) -> Any:
+    result = new_list()
+    for pair in _as_list(value):
+        name = _single_key(pair)
+        item = new_list(pair.at)
+        item += name, pair[name]
+        item.marks += pair.marks[name], pair.marks[name]
+        result.append(item)
+        result.marks.append(pair.at)
+    return result
+
+
+def _single_key(value: Any) -> str:
+    if not isinstance(value, Map) or len(value) != 1:
+        raise ValueError
+    return next(iter(value))
 
 
 def _as_set(value: Any) -> Any:
@@ -768,15 +791,15 @@ def _as_set(value: Any) -> Any:
 _TAGS: dict[str, Any] = {
     "!": None,
     "!!str": _as_string,
-    "!!int": _as_kind(int),
-    "!!float": _as_kind(float, int),
-    "!!bool": _as_kind(bool),
-    "!!null": _as_kind(type(None)),
-    "!!timestamp": _as_kind(scalars.Timestamp),
+    "!!int": _as_kind(scalars.is_integer),
+    "!!float": _as_kind(scalars.is_float),
+    "!!bool": _as_kind(lambda text: isinstance(scalars.resolve(text), bool)),
+    "!!null": _as_null,
+    "!!timestamp": _as_kind(lambda text: isinstance(scalars.resolve(text), scalars.Timestamp)),
     "!!binary": _as_binary,
     "!!map": _as_map,
     "!!seq": _as_list,
-    "!!omap": _as_pairs,
+    "!!omap": _as_ordered,
     "!!pairs": _as_pairs,
     "!!set": _as_set,
 }

@@ -99,11 +99,11 @@ def resolve(text: str) -> Scalar:
         return number(int(text))
     found = _INTEGER.match(text)
     if found:
-        return number(_integer(found))
+        return _sexagesimal(text) if found["sexagesimal"] else number(_integer(found))
     if _FLOAT.match(text):
         return _float(text)
     if _SEXAGESIMAL_FLOAT.match(text):
-        return _sexagesimal_float(text)
+        return _sexagesimal(text)
     stamp = _DATE.match(text) or _TIME.match(text)
     if stamp:
         return Timestamp(text, _javascript_date(stamp.groups("")))
@@ -139,15 +139,20 @@ def differs_from_yaml_1_2(text: str, value: Scalar) -> bool:
     return number(float(text)) != value
 
 
+def is_integer(text: str) -> bool:
+    """Whether `!!int` accepts the text."""
+    return len(text) <= 300 and _INTEGER.match(text) is not None
+
+
+def is_float(text: str) -> bool:
+    """Whether `!!float` accepts the text."""
+    return isinstance(WORDS.get(text), float) or any(form.match(text) for form in (_FLOAT, _SEXAGESIMAL_FLOAT))
+
+
 def _integer(found: re.Match[str]) -> int:
     kind = found.lastgroup or ""
     digits = found[kind].replace("_", "")
-    if kind == "sexagesimal":
-        total = 0
-        for part in digits.split(":"):
-            total = total * 60 + int(part)
-    else:
-        total = int(digits, {"binary": 2, "hex": 16, "octal": 8, "decimal": 10}[kind])
+    total = int(digits, {"binary": 2, "hex": 16, "octal": 8, "decimal": 10}[kind])
     return -total if found["sign"] == "-" else total
 
 
@@ -158,11 +163,13 @@ def _float(text: str) -> int | float | str:
         return float("nan")
 
 
-def _sexagesimal_float(text: str) -> int | float:
+def _sexagesimal(text: str) -> int | float:
+    """'1:30.5' is 90.5; added up from the right, since that decides how the sum is rounded."""
     sign = -1.0 if text[0] == "-" else 1.0
-    total = 0.0
-    for part in text.lstrip("+-").replace("_", "").split(":"):
-        total = total * 60 + float(part)
+    total, base = 0.0, 1.0
+    for part in reversed(text.lstrip("+-").replace("_", "").split(":")):
+        total += float(part) * base
+        base *= 60
     return number(sign * total)
 
 
@@ -174,7 +181,9 @@ def _javascript_date(parts: tuple[str, ...]) -> str:
     sign, off_hour, off_minute = (parts + ("",) * 10)[7:10]
     if year < 100:
         year += 1900
-    start = datetime(year + (month - 1) // 12, (month - 1) % 12 + 1, 1)
+    # The calendar repeats after 400 years; Python's ends with the year 9999, JavaScript's goes on.
+    cycle = 400 if year > 9000 else 0
+    start = datetime(year - cycle + (month - 1) // 12, (month - 1) % 12 + 1, 1)
     moment = start + timedelta(days=day - 1, hours=hour, minutes=minute, seconds=second)
     if sign:
         offset = timedelta(hours=int(off_hour), minutes=int(off_minute or 0))
@@ -182,5 +191,5 @@ def _javascript_date(parts: tuple[str, ...]) -> str:
     weekday = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[moment.weekday()]
     month_name = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()[moment.month - 1]
     clock = f"{moment.hour:02d}:{moment.minute:02d}:{moment.second:02d}"
-    day_text = f"{weekday} {month_name} {moment.day:02d} {moment.year:04d}"
+    day_text = f"{weekday} {month_name} {moment.day:02d} {moment.year + cycle:04d}"
     return f"{day_text} {clock} GMT+0000 (Coordinated Universal Time)"

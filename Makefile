@@ -1,0 +1,85 @@
+# Needs python3 (3.11 or newer), git and make. `make help` lists the targets.
+
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+UPSTREAM := bench/upstream
+NODE_MODULES := $(UPSTREAM)/node_modules/.installed
+SOURCES := $(shell find src -name '*.py')
+# After `make test` the package is installed in place, and changes to it need no new installation.
+INSTALLED := $(or $(wildcard $(VENV)/.installed-dev),$(VENV)/.installed)
+
+# With this variable set, every start would compile all sources anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test check bench soak venv node clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
+	    printf '  make %-7s %s\n' "$$name" "$$text"; done
+
+run: $(INSTALLED) ## Install Pailot into .venv and show the plan of the example job
+	$(BIN)/pailot plan examples/hello/job.yaml
+
+test: $(VENV)/.installed-dev node ## Run all tests; ARGS="-k yaml" runs some
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.installed-dev ## Run the linters, the type checker and the unit tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest -q tests/unit $(ARGS)
+
+bench: $(VENV)/.installed-dev node ## Measure speed; ARGS go to bench/run.py
+	$(BIN)/python bench/run.py $(ARGS)
+
+soak: $(VENV)/.installed-dev node ## Run the tests with many more random inputs; takes long
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest $(ARGS)
+
+venv: $(VENV)/.installed-dev ## Make .venv with Pailot and the development tools
+
+clean: ## Remove .venv, node_modules and everything else that was made
+	rm -rf $(VENV) $(UPSTREAM)/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# pip 26 and newer write console scripts that start 10 ms faster than those of Debian 12's pip.
+$(VENV)/.python: constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	    { echo "Pailot needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then \
+	    package=$$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'); \
+	    if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	        echo "Installing $$package" && apt-get update -qq && \
+	        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$package >/dev/null; \
+	    else echo "Python lacks its venv module; install it first: sudo apt-get install $$package" >&2; exit 1; fi; \
+	fi
+	$(PYTHON) -m venv --clear $(VENV)
+	$(PIP) install --constraint constraints.txt --upgrade pip
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.python pyproject.toml $(SOURCES)
+	$(PIP) install --build-constraint constraints.txt --constraint constraints.txt .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.python pyproject.toml
+	$(PIP) install --build-constraint constraints.txt --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m compileall -q src
+	@touch $@
+
+# OpenPAI's own libraries, for the tests and benchmarks that compare with them. Those tests are skipped without.
+node: $(NODE_MODULES)
+
+$(NODE_MODULES): $(UPSTREAM)/package.json
+	@if ! command -v npm >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing nodejs and npm" && apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm >/dev/null; fi; \
+	if ! command -v npm >/dev/null; then \
+	    echo "No npm: the comparisons with OpenPAI are skipped; enable them with: sudo apt-get install nodejs npm" >&2; \
+	elif (cd $(UPSTREAM) && npm install --silent --no-audit --no-fund --ignore-scripts); then touch $@; \
+	else echo "npm failed: the comparisons with OpenPAI are skipped; enable them with: cd $(UPSTREAM) && npm install" >&2; fi

@@ -1,0 +1,388 @@
+"""The documentation is true: its examples run, its lists are complete, its links lead somewhere.
+
+In a page, a fenced block with a title (```yaml title=job.yaml) is written to that file, in a directory of the page's
+own; a titled Python block is also run. A ```console block holds commands, each after `$ `, with exactly what they print
+(standard output and error together). A line `…` stands for any lines, a last line `[exit status N]` for a status other
+than 0. `python -m tests.acceptance.test_docs` rewrites the output in the pages; look at the difference before you keep it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import pailot
+from pailot.cli.main import COMMANDS, parser_for
+from pailot.planning.plugins import _BUILTIN as PLUGINS
+from pailot.protocol import v1
+from pailot.protocol.problems import CODES
+from pailot.protocol.schema import EVENTS, JOB
+from pailot.protocol.shape import Record, Shape
+from pailot.protocol.yaml import parse
+from pailot.settings import SETTINGS
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("README.md")])
+NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
+PROGRAMS = ("pailot", "cat", "python", "pip", "printf", "bash")
+HOME = "/home/me"
+"""What examples show instead of the temporary place."""
+
+
+# Pages
+
+
+class Block(NamedTuple):
+    """A fenced block: the first line of its text is line `line` of the page."""
+
+    language: str
+    title: str
+    text: str
+    line: int
+
+
+class Command(NamedTuple):
+    """A command of a console block; its output is on the page's lines `line` to `line + len(output)`."""
+
+    text: str
+    output: list[str]
+    status: int
+    line: int
+
+
+FENCE = re.compile(r"(?P<fence>```+)(?P<language>\w*)(?: title=(?P<title>\S+))?\s*\Z")
+
+
+def blocks_of(text: str) -> Iterator[Block]:
+    """The fenced blocks of a page, in order."""
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        opening = FENCE.match(lines[at])
+        at += 1
+        if opening:
+            end = lines.index(opening["fence"], at)
+            yield Block(opening["language"], opening["title"] or "", "".join(f"{line}\n" for line in lines[at:end]), at + 1)
+            at = end + 1
+
+
+def commands_of(block: Block) -> Iterator[Command]:
+    """The commands of a console block with what they print."""
+    lines = block.text.split("\n")[:-1]
+    at = 0
+    while at < len(lines):
+        assert lines[at].startswith("$ "), f"line {block.line + at}: a command begins with '$ '"
+        text = lines[at][2:]
+        at += 1
+        while text.endswith("\\"):
+            text += "\n" + lines[at]
+            at += 1
+        start = at
+        while at < len(lines) and not lines[at].startswith("$ "):
+            at += 1
+        output, status = lines[start:at], 0
+        if output and (told := re.fullmatch(r"\[exit status (\d+)\]", output[-1])):
+            output, status = output[:-1], int(told[1])
+        yield Command(text, output, status, block.line + start)
+
+
+def without_code(text: str) -> str:
+    """A page without its fenced blocks and `code`."""
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"^(```+).*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL))
+
+
+def sections_of(text: str) -> dict[str, str]:
+    """The text below each heading of the second level."""
+    _, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
+    return {head.strip(): body for head, _, body in (part.partition("\n") for part in parts)}
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+# Running the examples
+
+INSTALL = """\
+# Stands in for `pip install .`: makes the entry points of the package in this directory known, and nothing else.
+import pathlib, tomllib
+project = tomllib.loads(pathlib.Path("pyproject.toml").read_text())["project"]
+folder = pathlib.Path(f"{project['name'].replace('-', '_')}-{project['version']}.dist-info")
+folder.mkdir(exist_ok=True)
+(folder / "METADATA").write_text(f"Metadata-Version: 2.1\\nName: {project['name']}\\nVersion: {project['version']}\\n")
+lines = []
+for group, entries in project["entry-points"].items():
+    lines += [f"[{group}]", *(f"{name} = {where}" for name, where in entries.items())]
+(folder / "entry_points.txt").write_text("\\n".join(lines) + "\\n")
+"""
+
+
+class Desk:
+    """A user's home with one directory to work in; knows `pailot`, `python` and a `pip` that only pretends."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self.folder = home, home / "work"
+        self.folder.mkdir(parents=True)
+        programs = home / "bin"
+        programs.mkdir()
+        (home / "install.py").write_text(INSTALL)
+        for name, arguments in (("pailot", '-m pailot "$@"'), ("python", '"$@"'), ("pip", f'"{home}/install.py"')):
+            shim = programs / name
+            shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments}\n')
+            shim.chmod(shim.stat().st_mode | stat.S_IXUSR)
+        self.environment = {
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(Path(pailot.__file__).parents[1]),
+            "PYTHONUNBUFFERED": "1",
+            "HOME": str(home),
+            "PAILOT_HOME": str(home / ".local/share/pailot"),
+            **{f"XDG_{kind}_HOME": str(home / folder) for kind, folder in XDG.items()},
+            "USER": "me",
+            "LOGNAME": "me",
+            "NO_COLOR": "1",
+            "COLUMNS": "100",
+            "LANG": "C.UTF-8",
+        }
+
+    def write(self, block: Block) -> None:
+        file = self.folder / block.title
+        assert file.resolve().is_relative_to(self.folder.resolve()), f"{block.title} is outside the page's directory"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(block.text, encoding="utf-8")
+
+    def run(self, command: str) -> tuple[list[str], int]:
+        """What a command prints, line by line, and its exit status."""
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=60,
+            check=False,
+        )
+        text = done.stdout.decode().replace(str(self.home), HOME)
+        return [line.rstrip() for line in text.splitlines()], done.returncode
+
+
+XDG = {"DATA": ".local/share", "CONFIG": ".config", "CACHE": ".cache", "STATE": ".local/state"}
+
+
+def results_of(text: str, home: Path) -> Iterator[tuple[Command, list[str], int]]:
+    """Do what a page says, and tell for each command what it printed and its status."""
+    desk = Desk(home)
+    for block in blocks_of(text):
+        if block.title:
+            desk.write(block)
+            if block.language == "python":
+                output, status = desk.run(f"python '{block.title}'")
+                assert status == 0, f"line {block.line}: {block.title} failed:\n" + "\n".join(output)
+        elif block.language == "console":
+            for command in commands_of(block):
+                yield command, *desk.run(command.text)
+
+
+def matches(expected: list[str], actual: list[str]) -> bool:
+    """Whether the output is the expected one, where `…` is any lines."""
+    pattern = "".join(r"(?:[^\n]*\n)*?" if line == "…" else re.escape(line.rstrip()) + "\n" for line in expected)
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in actual)) is not None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_examples_of_a_page_run_as_shown(name: str, tmp_path: Path) -> None:
+    for command, output, status in results_of((ROOT / name).read_text(encoding="utf-8"), tmp_path / "home"):
+        where = f"{name}:{command.line - 1}: $ {command.text}"
+        assert matches(command.output, output), f"{where}\n" + "\n".join(
+            difflib.unified_diff(command.output, output, "in the page", "printed", lineterm="")
+        )
+        assert status == command.status, f"{where}\nended with status {status}, not {command.status}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_console_blocks_hold_only_what_every_machine_can_run(name: str) -> None:
+    for block in blocks_of((ROOT / name).read_text(encoding="utf-8")):
+        for command in commands_of(block) if block.language == "console" else ():
+            words = re.sub(r"^(?:[A-Z_]+=\S*\s+)*", "", command.text).split()
+            assert words[0] in PROGRAMS, f"{name}:{command.line - 1}: use a ```sh block for what is not run"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_yaml_block_can_be_read(name: str) -> None:
+    for block in blocks_of((ROOT / name).read_text(encoding="utf-8")):
+        if block.language in ("yaml", "json") and not block.title:
+            parse(block.text)
+
+
+def test_the_examples_are_many() -> None:
+    """A mistake in the reading of pages would let everything pass."""
+    commands = [
+        command
+        for file in DOCS.rglob("*.md")
+        for block in blocks_of(file.read_text(encoding="utf-8"))
+        if block.language == "console"
+        for command in commands_of(block)
+    ]
+    assert len(commands) > 80
+
+
+# Completeness
+
+
+def test_every_problem_code_has_its_heading_and_an_example() -> None:
+    sections = sections_of(page("reference/problems.md"))
+    assert sorted(sections) == sorted(CODES)
+    for code, text in sections.items():
+        severity = CODES[code].capitalize()
+        assert text.lstrip().startswith(f"{severity}."), f"{code}: say first that it is: {severity}."
+        shown = "".join(block.text for block in blocks_of(text) if block.language == "console")
+        assert f"{CODES[code]}[{code}]" in shown, f"{code}: there is no example that shows it"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_and_option_is_explained(command: str) -> None:
+    sections = sections_of(page("reference/command-line.md"))
+    assert command in sections
+    text = sections[command]
+    if "(#options-of-every-command-with-a-job-file)" in text:
+        text += sections["Options of every command with a job file"]
+    for option in long_options(command):
+        assert f"`{option}" in text, f"{command}: {option} is not explained"
+
+
+def long_options(command: str) -> set[str]:
+    """The long options of a command and of its sub-commands."""
+    waiting, found = [parser_for(command)[0]], set[str]()
+    while waiting:
+        for action in waiting.pop()._actions:
+            found.update(option for option in action.option_strings if option.startswith("--"))
+            if isinstance(action.choices, dict):
+                waiting += action.choices.values()
+    return found - {"--help"}
+
+
+def test_every_setting_is_explained() -> None:
+    text = page("reference/settings.md")
+    for setting in SETTINGS:
+        assert f"`{setting.name}`" in text
+        assert f"`PAILOT_{setting.name.upper()}`" in text
+
+
+def test_every_key_of_a_job_file_is_named() -> None:
+    text = page("reference/job-file.md")
+    names = set(re.findall(r"`(?:[^`\s]*?[.\]])?([A-Za-z]\w*)`", text)) | set(re.findall(r"`([^`\s]+)`", text))
+    for shape in (JOB, v1.job_shape()):
+        assert keys_of(shape) - names == set()
+
+
+def keys_of(shape: Shape) -> set[str]:
+    """The keys that a shape knows, on all levels."""
+    found: set[str] = set()
+    waiting: list[object] = [shape]
+    seen: set[int] = set()
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Shape) and id(each) not in seen:
+            seen.add(id(each))
+            waiting += vars(each).values()
+            if isinstance(each, Record):
+                found.update(each.fields)
+        elif isinstance(each, dict):
+            waiting += each.values()
+        elif isinstance(each, list | tuple):
+            waiting += each
+    return found
+
+
+def test_every_event_and_plugin_is_named() -> None:
+    text = page("reference/job-file.md")
+    for name in (*EVENTS, *PLUGINS):
+        assert f"`{name}`" in text
+
+
+JOB_TEXT = """\
+protocolVersion: 2
+name: demo
+type: job
+prerequisites:
+  - {name: image, type: dockerimage, uri: debian}
+taskRoles:
+  ps_server:
+    dockerImage: image
+    resourcePerInstance: {cpu: 1, memoryMB: 100, gpu: 0}
+    commands: ["true"]
+extras:
+  pailot: {dataDir: /data, outputDir: /output, code: "https://code.example/x"}
+"""
+
+
+def test_every_variable_of_a_plan_is_explained() -> None:
+    text = page("reference/job-file.md")
+    role = pailot.plan(pailot.loads(JOB_TEXT)).roles["ps_server"]
+    for name in {**role.environment, **role.task_environment(0)}:
+        shown = re.sub("_(?:ps_server|psserver)$", "_ROLE", name)
+        assert f"`{shown}`" in text
+
+
+# Links
+
+
+def anchors_of(text: str) -> set[str]:
+    """What a link can point at in a page, as GitHub names it."""
+    heads = re.findall(r"^#+ (.+)$", re.sub(r"^(```+).*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.strip().lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_link_leads_somewhere(name: str) -> None:
+    file = ROOT / name
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_code(file.read_text(encoding="utf-8"))):
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        path, _, anchor = target.partition("#")
+        other = (file.parent / path).resolve() if path else file
+        assert other.exists(), f"{name}: {target} does not exist"
+        if anchor:
+            assert anchor in anchors_of(other.read_text(encoding="utf-8")), f"{name}: {target} has no such heading"
+
+
+def test_every_page_is_linked_from_the_index() -> None:
+    index = page("index.md")
+    for file in DOCS.rglob("*.md"):
+        name = file.relative_to(DOCS).as_posix()
+        assert name == "index.md" or f"]({name})" in index
+
+
+# Rewriting
+
+
+def rewrite(file: Path) -> None:
+    """Put into a page what its commands print now; outputs with `…` are left to you."""
+    text = file.read_text(encoding="utf-8")
+    lines = text.split("\n")
+    with tempfile.TemporaryDirectory() as home:
+        for command, output, status in reversed(list(results_of(text, Path(home) / "home"))):
+            old = command.line - 1
+            size = len(command.output) + (command.status != 0)
+            if "…" in command.output:
+                if not matches(command.output, output):
+                    print(f"{file}:{old}: $ {command.text}: please change this one yourself\n" + "\n".join(output))
+                continue
+            lines[old : old + size] = output + ([f"[exit status {status}]"] if status else [])
+    file.write_text("\n".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for each in [Path(name) for name in sys.argv[1:]] or PAGES:
+        rewrite(each)

@@ -1,0 +1,64 @@
+"""What tests share: how many random inputs they try, OpenPAI's own libraries, real job files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parent.parent
+
+settings.register_profile("default", deadline=None, max_examples=60, derandomize=False, print_blob=True)
+settings.register_profile("soak", settings.get_profile("default"), max_examples=5_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+class Oracle:
+    """OpenPAI's YAML reader and template library in a Node.js process; one question at a time."""
+
+    def __init__(self, node: str) -> None:
+        self.process = subprocess.Popen(
+            [node, ROOT / "bench/upstream/oracle.js"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        )
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """`{"op": "yaml", "text": …}` or `{"op": "render", "template": …, "context": …}`; see bench/upstream/oracle.js."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        assert answer.get("error") != "BadRequest", answer
+        return answer
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Iterator[Oracle]:
+    node = shutil.which("node")
+    if not node or not (ROOT / "bench/upstream/node_modules/js-yaml").is_dir():
+        pytest.skip("install Node.js and run: make node")
+    started = Oracle(node)
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """The folder of real job files, kept outside the repository."""
+    folder = ROOT.parent / "shared" / "corpus"
+    if not folder.is_dir():
+        pytest.skip("the corpus of real job files is not beside this checkout")
+    return folder

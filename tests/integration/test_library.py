@@ -1,0 +1,119 @@
+"""The library over real HTTP and through fsspec: found by name, kept in the cache, used when the network is down."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from pailot.library import Library, LibraryError
+
+GREETER = "name: greeter\ntype: script\n"
+
+
+class Shelf:
+    """A web server with one prerequisite; counts what is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.status = 200
+        shelf = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                shelf.asked.append(self.path)
+                found = self.path == "/shared/greeter.yaml"
+                self.send_response(shelf.status if found else 404)
+                self.end_headers()
+                self.wfile.write(GREETER.encode() if found else b"")
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01})
+        self.thread.start()
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/shared"
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+@pytest.fixture
+def shelf() -> Iterator[Shelf]:
+    made = Shelf()
+    yield made
+    made.close()
+
+
+def library(tmp_path: Path, *places: str, fresh_seconds: float = 3600) -> Library:
+    return Library(places, home=str(tmp_path / "home"), cache=str(tmp_path / "cache"), fresh_seconds=fresh_seconds)
+
+
+def test_a_prerequisite_is_fetched_once_while_it_is_fresh(shelf: Shelf, tmp_path: Path) -> None:
+    shared = library(tmp_path, shelf.url)
+    assert shared.find("greeter") == (GREETER, f"{shelf.url}/greeter.yaml")
+    assert shared.find("greeter") == (GREETER, f"{shelf.url}/greeter.yaml")
+    assert shelf.asked == ["/shared/greeter.yaml"]
+
+
+def test_a_stale_copy_is_asked_for_again_and_serves_when_the_network_is_down(shelf: Shelf, tmp_path: Path) -> None:
+    shared = library(tmp_path, shelf.url, fresh_seconds=0)
+    shared.find("greeter")
+    shared.find("greeter")
+    assert len(shelf.asked) == 2
+    shelf.close()
+    assert shared.find("greeter") == (GREETER, f"{shelf.url}/greeter.yaml")
+
+
+def test_what_is_not_there_is_looked_for_in_the_next_place(shelf: Shelf, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "other.yml").write_text("name: other\ntype: script\n")
+    assert library(tmp_path, shelf.url, str(folder)).find("other") == ("name: other\ntype: script\n", str(folder / "other.yml"))
+    assert library(tmp_path, f"file://{folder}").find("other") is not None
+    assert library(tmp_path, shelf.url).find("nothing") is None
+
+
+def test_a_server_error_is_said_with_its_address(shelf: Shelf, tmp_path: Path) -> None:
+    shelf.status = 500
+    with pytest.raises(LibraryError, match=r"/shared/greeter.yaml: the server answered 500"):
+        library(tmp_path, shelf.url).find("greeter")
+
+
+def test_nobody_listening_is_said_with_its_address(tmp_path: Path) -> None:
+    with pytest.raises(LibraryError, match="127.0.0.1:1/"):
+        library(tmp_path, "http://127.0.0.1:1").find("greeter")
+
+
+def test_any_fsspec_address_serves(tmp_path: Path) -> None:
+    import fsspec
+
+    with fsspec.open("memory://shelf/greeter.yaml", "w") as stream:
+        stream.write(GREETER)
+    assert library(tmp_path, "memory://shelf").find("greeter") == (GREETER, "memory://shelf/greeter.yaml")
+    assert library(tmp_path, "memory://shelf").find("nothing") is None
+    with pytest.raises(LibraryError, match="nosuchscheme"):
+        library(tmp_path, "nosuchscheme://x").find("greeter")
+
+
+@pytest.mark.parametrize("name", ["../secrets", "a/b", "", ".hidden", "a\\b"])
+def test_a_name_is_never_a_path(tmp_path: Path, name: str) -> None:
+    (tmp_path / "secrets.yaml").write_text(GREETER)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert library(tmp_path, str(folder)).find(name) is None
+
+
+def test_a_folder_that_cannot_be_made_is_said_and_nothing_stays_behind(tmp_path: Path) -> None:
+    own = library(tmp_path)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "library").write_text("a file where the folder should be")
+    with pytest.raises(OSError, match="exists"):
+        own.add("greeter", GREETER)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home"]

@@ -1,0 +1,145 @@
+"""OpenPAI's YAML reader and ours side by side: one value for both, or one of the differences listed here."""
+
+from __future__ import annotations
+
+import base64
+import random
+import re
+from pathlib import Path
+from textwrap import dedent
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pailot.protocol.javascript import to_string
+from pailot.protocol.yaml import Timestamp, YamlError, parse
+
+from ..conftest import ROOT, Oracle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.node
+many = settings(max_examples=10 * settings().max_examples, suppress_health_check=[HealthCheck.too_slow])
+
+
+# Texts
+
+
+# Scalars of every kind, right and wrong; some are cut off on purpose.
+SCALARS = [
+    *"a|b c|yes|true|True|null|~|<<|=|é|a#b|a:b|:a|-a|?a|a,b|a]b|a}b|a\tb|%a|@a|`a|-|?|:|y|tRue|NULL".split("|"),
+    *"0 1 -1 +1 01 010 08 -0 +0 00 1_0 1__0_ 0x1F -0x1F 0b11 0o17 12:30 1:2 1:60 -1:2:3 190:20:30 1:2:3.5 9:59.1_5".split(),
+    *"1. 0. .5 -.5 1e3 1.5e3 1e-7 1e22 1e400 ._1e3 685_230.15 123456789012345678901 .inf -.INF .nan .NaN 1.2.3".split(),
+    *"2019-01-01|2019-1-1|2019-1-1 1:02:03|2001-12-14t21:59:43.10-05:00|9999-12-31 23:59:59 -1|0000-00-00|2019-13-45".split("|"),
+    *["''", '""', "'s'", '"q"', "'it''s'", '"a\\nb"', '"x\\u00e9"', '"\\x41\\U0001F600"', '"\\q"', '"a\\\n  b"', '"a\n\n  b "'],
+    *["'a\n\n  b'", "'a\n b'", '"', "'", "'a", '"a\\"', "<% $p.x %>", "'<% $p.x[0] %>'", "a <% x %> b"],
+    *["[1, 2]", "{a: 1}", "[a, b: c]", "{a, b: }", '{"a":1}', '["a":1]', "[<% x %>]", "{a: {b: [c]}}", "[[], {}]", "[a ,b]"],
+    *["{a:b}", "{a : b}", "[a: ]", "{a: b, a: c}", "[a,\n  b]", "{a: b\n  c}", "[a # c\n  ,b]", "[", "{", "]", "}", "[a", "{a: b"],
+    *["&x a", "*x", "&x [a]", "&x {k: 1}", "{<<: *x}", "&", "*", "!!str 1", '!!int "3"', "!!int 3.0", "!!float 3", "!!float 0x1"],
+    *["!!binary aGk=", "!!binary aGk", "!!set {a, b}", "!!null ~", "!!bool yes", "!!bool true", "!!timestamp 2001-01-01", "! 1"],
+    *["!!map {a: 1}", "!!seq [a]", "!!omap [a: 1]", "!!pairs [a: 1, a: 2]", "!!str", "!foo x", "!!str &x a", "&x !!str a"],
+    *["# c", "a # c", "a #", "---", "...", "- a", "a: b", "? a", "%YAML 1.2"],
+]
+BLOCK_SCALARS = ["|", ">", "|-", ">-", "|+", ">+", "|2", ">1-", "|+2", "| # c", "> ", "|x"]
+BLOCK_LINES = ["foo", "bar baz", "  deeper", "\ttab", "# no", "a: b", "- a", "", " ", "<% x %>"]
+CONTINUATIONS = ["more", "and: x", "# c", "- z", '"q"', "a #c", ""]
+KEYS = [*"a|b|c|key|k y|1|1.0|1e3|010|true|null|~|'s'|\"q\"|<<|x-y|x.y|a:b|$x|-a|?x|2019-01-01|é|0x1|a#b|a #b".split("|"), '"a\\n"']
+ODD_KEYS = ["[a]", "{a: 1}", "&z k", "!!str t", "*x", "|", "- a", "'a\n b'", "? k", "__proto__", "toString"]
+FILLING = ["", "", "   ", "# x", "  # y"]
+SIGNS = " \n:-#\"'[]{}|>,&*!?%\tab1<=.~é"
+
+
+class Writer:
+    """Writes YAML-like texts by chance; a seed gives the same text again."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.pick = self.random.choice
+
+    def sometimes(self, chance: float) -> bool:
+        return self.random.random() < chance
+
+    def scalar(self, indent: int) -> str:
+        if self.sometimes(0.1):
+            margin = " " * (indent + self.pick([1, 2, 2, 2, 4]))
+            lines = self.random.choices(BLOCK_LINES, k=self.random.randint(0, 5))
+            return "\n".join([self.pick(BLOCK_SCALARS), *(line and margin + line for line in lines)])
+        text = self.pick(SCALARS)
+        if self.sometimes(0.07):
+            text += "\n" + " " * (indent + self.random.randint(0, 3)) + self.pick(CONTINUATIONS)
+        return text
+
+    def block(self, indent: int = 0, depth: int = 0) -> str:
+        """A mapping or a list over several lines, its first line indented too; now and then only a scalar."""
+        margin = " " * indent
+        kind = "scalar" if depth > 3 or self.sometimes(0.2) else self.pick(["map", "map", "list"])
+        if kind == "scalar":
+            return margin + self.scalar(indent)
+        lines = []
+        for number in range(self.random.randint(1, 4)):
+            lines.append(margin + (self.entry(number, indent, depth) if kind == "map" else self.item(indent, depth)))
+            if self.sometimes(0.05):
+                lines.append(self.pick(FILLING))
+        return "\n".join(lines)
+
+    def entry(self, number: int, indent: int, depth: int) -> str:
+        key = self.pick(ODD_KEYS if self.sometimes(0.15) else KEYS) if self.sometimes(0.3) else f"k{number}"
+        key += self.pick([" :", ":\t", ":  "]) if self.sometimes(0.1) else ":"
+        if self.sometimes(0.4):
+            properties = self.pick([" &x", "  # c", " !!map", " !!seq", " ?"]) if self.sometimes(0.2) else ""
+            return key + properties + "\n" + self.block(indent + self.pick([0, 1, 2, 2, 2, 4]), depth + 1)
+        return key + self.pick([" ", " ", " ", "", "  "]) + self.scalar(indent)
+
+    def item(self, indent: int, depth: int) -> str:
+        if self.sometimes(0.3):
+            inner = self.block(indent + 2, depth + 1)
+            return "- " + inner.lstrip(" ") if self.sometimes(0.6) else "-\n" + inner
+        return "-" + self.pick([" ", " ", " ", "   ", "", "\t"]) + self.scalar(indent)
+
+    def piece(self, files: list[str]) -> str:
+        """Some lines of a file, from anywhere in it."""
+        lines = self.pick(files).splitlines()
+        start = self.random.randrange(len(lines))
+        return dedent("\n".join(lines[start : start + self.random.randint(3, 25)]))
+
+    def change(self, text: str) -> str:
+        """The text with a few characters replaced, inserted or removed."""
+        for _ in range(self.random.randint(1, 3)):
+            at = self.random.randint(0, len(text))
+            text = text[:at] + self.pick(["", *SIGNS]) + text[at + self.random.randint(0, 1) :]
+        return text
+
+
+# Verdicts
+
+
+def typed(value: Any) -> Any:
+    """A value of ours in the oracle's notation, keys in order."""
+    if value is None:
+        return {"t": "null"}
+    if isinstance(value, bool):
+        return {"t": "bool", "v": value}
+    if isinstance(value, int | float):
+        return {"t": "num", "v": to_string(value)}
+    if isinstance(value, Timestamp):
+        return {"t": "date", "v": value.text}
+    if isinstance(value, bytes):
+        return {"t": "buffer", "v": base64.b64encode(value).decode()}
+    if isinstance(value, list):
+        return {"t": "list", "v": [typed(item) for item in value]}
+    if isinstance(value, dict):
+        return {"t": "map", "v": sorted((key, typed(item)) for key, item in value.items())}
+    return {"t": "str", "v": value}
+
+
+def in_order(value: Any) -> Any:
+    """A value of the oracle with its keys in order; undefined is what js-yaml makes of no document."""
+    if value["t"] == "list":
+        return {**value, "v": [in_order(item) for item in value["v"]]}
+    if value["t"] == "map":
+        return {**value, "v": sorted((key, in_order(item)) for key, item in value["v"])}
+    return {"t": "null"} if value["t"] == "undefined" else value

@@ -1,0 +1,40 @@
+"""Start-up is a feature: what a quick command may import, and what it may not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HELLO = Path(__file__).parents[2] / "examples" / "hello" / "job.yaml"
+NEVER = set("asyncio importlib.metadata msgspec dataclasses typing inspect yaml sqlite3 http.client urllib.request ssl tomllib".split())
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """The modules that a command loads."""
+    code = "import sys; from pailot.cli.main import main; main(sys.argv[1:]); sys.stderr.write(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def baseline() -> set[str]:
+    done = subprocess.run([sys.executable, "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_the_version_costs_next_to_nothing() -> None:
+    more = imported_by("--version") - baseline()
+    assert more - {"__future__"} == {"pailot", "pailot.cli", "pailot.cli.main"}
+
+
+@pytest.mark.parametrize("command", ["validate", "plan"])
+def test_quick_commands_load_nothing_heavy(command: str) -> None:
+    assert imported_by(command, str(HELLO)) & (NEVER - baseline()) == set()
+
+
+def test_import_pailot_loads_one_module() -> None:
+    code = "import sys; before = set(sys.modules); import pailot; print(*(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) - {"__future__"} == {"pailot"}
