@@ -29,9 +29,9 @@ def check(job: Job, root: Any, is_plugin: Callable[[str], bool] | None = None) -
     return findings
 
 
-def check_masked(root: dict[str, Any]) -> list[Finding]:
+def check_masked(root: object) -> list[Finding]:
     """A copy whose secrets were masked cannot be run; say so rather than 'wrong type'."""
-    if root.get("secrets") == "******":
+    if isinstance(root, dict) and root.get("secrets") == "******":
         message = "the secrets of this copy are masked; give them again with --secret NAME=VALUE"
         return [Finding("masked-secrets", message, ("secrets",))]
     return []

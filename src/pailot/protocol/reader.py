@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import checks, lint, overrides, schema, v1
 from .build import build_job
 from .model import Origin
-from .problems import CODES, ERROR, Finding, InvalidJob, Problem
+from .problems import CODES, ERROR, Finding, InvalidJob
 from .yaml import Document, YamlError, parse
 
 TYPE_CHECKING = False
@@ -71,10 +71,10 @@ def _finish(
     if not any(CODES[finding.code] == ERROR for finding in structure):
         job = build_job(root, findings, lenient=lenient, library=library, legacy=legacy is not None)
         findings += checks.check(job, root, is_plugin)
-        if not any(CODES[finding.code] == ERROR for finding in findings):
-            findings += lint.lint(job, root, document.text)
-    elif isinstance(root, dict):
+        findings += lint.lint(job, root, document.text)
+    elif legacy is None:
         findings += checks.check_masked(root)
+        findings += _found_beside(root, structure, lenient, library, is_plugin)
     if legacy:
         findings = [finding.replace(path=legacy.path(finding.path)) for finding in findings]
     origin = Origin(file, document, findings, overridden)
@@ -83,6 +83,20 @@ def _finish(
     return job.replace(origin=origin)
 
 
-def warn(job: Job, *more: Problem) -> tuple[Problem, ...]:
-    """The job's warnings together with some found later."""
-    return tuple(dict.fromkeys((*job.warnings, *more)))
+def _found_beside(
+    root: object,
+    structure: Sequence[Finding],
+    lenient: bool,
+    library: Library | None,
+    is_plugin: Callable[[str], bool] | None,
+) -> list[Finding]:
+    """What else is wrong in a document that has errors in its structure."""
+    from .repair import repaired, still_true
+
+    stand_in = repaired(root, structure)
+    if stand_in is None:
+        return []
+    found: list[Finding] = []
+    job = build_job(stand_in, found, lenient=lenient, library=library, legacy=False)
+    found += checks.check(job, stand_in, is_plugin)
+    return [finding for finding in found if still_true(finding, structure)]

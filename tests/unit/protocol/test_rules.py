@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .jobs import REMOVE, changed, codes, job, problems
+from .jobs import BASE, REMOVE, changed, codes, job, problems
 
 W = "taskRoles/worker"
 
@@ -164,6 +164,45 @@ def test_refused(path: str, value: Any, code: str) -> None:
 def test_all_problems_come_at_once() -> None:
     found = codes(("name", "a b"), (f"{W}/instances", 0), (f"{W}/comands", []), ("typ", 1), ("prerequisites/1/uri", 3))
     assert sorted(found) == ["bad-name", "out-of-range", "unknown-key", "unknown-key", "wrong-type"]
+
+
+def test_errors_of_structure_do_not_hide_the_others() -> None:
+    second = {**BASE["taskRoles"]["worker"], "data": "sett", "commands": ["<% $parameters.rate %>"]}
+    found = codes(
+        ("name", "a b"),
+        (f"{W}/instances", 0),
+        (f"{W}/resourcePerInstance", REMOVE),
+        ("taskRoles/other", second),
+        ("extras", {"com.microsoft.pai.runtimeplugin": [{"plugin": "sssh"}]}),
+        ("defaults", {"deployment": "none"}),
+    )
+    assert sorted(found) == [
+        "bad-name",
+        "missing-key",
+        "out-of-range",
+        "template-unresolved",
+        "unknown-deployment",
+        "unknown-plugin",
+        "unknown-prerequisite",
+    ]
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        [("prerequisites/1/type", "dta")],
+        [("prerequisites/0/uri", REMOVE)],
+        [("parameters", 3)],
+        [(f"{W}/dockerImage", 3)],
+        [(f"{W}/commands", "echo")],
+        [("taskRoles/bad-name", BASE["taskRoles"]["worker"])],
+        [("taskRoles/other", None)],
+        [("deployments", [{"name": "a"}]), ("defaults", {"deployment": "a"})],
+        [("secrets", 3), (f"{W}/commands", ["<% $secrets.x %> <% $parameters.lr %>"])],
+    ],
+)
+def test_one_fault_is_not_reported_twice(faults: list[tuple[str, Any]]) -> None:
+    assert len(codes(*faults)) == 1
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def run(args: Namespace) -> int:
     target = args.to or ("v2" if is_v1 else "v1")
     job = read_job(text, args.file)
     if target == "v2":
-        root, findings = to_v2(document.root) if is_v1 else (document.root, [])
+        root, findings = to_v2(document) if is_v1 else (document.root, [])
     else:
         root, findings = (document.root, []) if is_v1 else to_v1(job)
     problems = Origin(args.file, document, findings).warnings()

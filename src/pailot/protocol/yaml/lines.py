@@ -26,6 +26,7 @@ class NotPlainLines(Exception):
 _LINE = re.compile(r"( *+)(- ++)?+(?:([A-Za-z_][A-Za-z0-9_.-]*+):(?: ++|(?=\n)))?+([^\n]*+)\n")
 # First characters of a scalar that cannot be anything but plain text.
 _PLAIN_START = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/$<=(;^\\")
+_SPECIAL_KEYS = frozenset((*scalars.WORDS, "__proto__"))
 _REST_OF_LINE = re.compile(r"[ ]*+\n")
 _ITEM_MARKS = frozenset(("-", "- "))
 _MAX_DEPTH = 32  # well inside the parser's own limits, which it enforces with a message
@@ -34,7 +35,7 @@ _MAX_NODES = 40_000
 
 def read_lines(text: str, parser: Parser) -> Map:
     """The root mapping of a document in the common form."""
-    numeric, words, plain_start = scalars.NUMERIC_START, scalars.WORDS, _PLAIN_START
+    numeric, words, plain_start, special = scalars.NUMERIC_START, scalars.WORDS, _PLAIN_START, _SPECIAL_KEYS
     root = new_map(0)
     here: Any = root
     marks: Any = root.marks
@@ -88,7 +89,7 @@ def read_lines(text: str, parser: Parser) -> Map:
                     here.append(here := new_map(start))
                     marks, indent, is_map = here.marks, column + len(dash), True
             if key:
-                if key in here or key in words:
+                if key in here or key in special:
                     raise NotPlainLines
                 marks[key] = start
                 if not rest:

@@ -122,7 +122,9 @@ class Parser:
             at = self._skip(end)
             if not self.text.startswith("---", at):
                 self._fail("yaml-syntax", "a directive needs '---' on the line after it", at)
-        if self.text.startswith("---", at) and _MARKER.match(self.text, at) and self._column(at) == 0:
+        if self.text.startswith("---", at) and self._column(at) == 0:
+            if not _MARKER.match(self.text, at):
+                self._fail("yaml-syntax", "'---' begins a document; put a line break after it, or quote the text", at)
             at += 3
         self.i = at
 
@@ -166,6 +168,8 @@ class Parser:
             if not alone and _KEY.match(text, at):
                 self._fail("yaml-syntax", "the tag or anchor of a mapping stands on the line before it", start)
             value, plain = self._content(at, parent, column, collections=alone and (new_line or in_list))
+            if tag and alone and plain and not isinstance(value, str):
+                self._fail("yaml-tag", "OpenPAI overlooks a tag on the line before its value; put both on one line", start)
         return self._finish(value, start, tag, anchor, self.i, plain=plain, size=self.nodes - nodes_before + 1)
 
     def _content(self, at: int, parent: int, column: int, *, collections: bool) -> tuple[Any, str | None]:
@@ -250,6 +254,8 @@ class Parser:
             self._merge(result, merged, value, key_at)
             return
         name = key if isinstance(key, str) else _key_text(key)
+        if name == "__proto__":
+            self._fail("yaml-syntax", "OpenPAI loses a key that is named __proto__; choose another name", key_at)
         if name in result and name not in merged:
             line = self.text.count("\n", 0, result.marks[name]) + 1
             self._fail("yaml-duplicate-key", f"the key '{name}' stands here and on line {line}; keep one", key_at)
@@ -280,10 +286,15 @@ class Parser:
             self._end_line()
             at = self._skip(self.i)
             if not self._next_item(indent, at):
+                if result.marks[-1] < begin and self._is_item(at):
+                    self._fail("yaml-syntax", "OpenPAI takes what follows an empty last item for another one; write null", result.marks[-1])
                 return result
 
     def _next_item(self, indent: int, at: int) -> bool:
-        return self._next_entry(indent, at) and self.text[at] == "-" and self.text[at + 1] in " \t\n"
+        return self._next_entry(indent, at) and self._is_item(at)
+
+    def _is_item(self, at: int) -> bool:
+        return self.text[at : at + 1] == "-" and self.text[at + 1] in " \t\n"
 
     def _ends_here(self, at: int, column: int, parent: int, in_list: bool) -> bool:
         """Whether the next content belongs to a parent, so that the node we look for is empty."""
@@ -291,7 +302,7 @@ class Parser:
         if column == 0 and _MARKER.match(text, at):
             return True
         if column > parent:
-            if "\t" in text[at - column : at] and text[at] not in "[{\"'":
+            if "\t" in text[at - column : at] and (text[at] not in "[{\"'" or self._indent_of(at) <= parent):
                 self._fail("yaml-syntax", "a tab is used for indentation; use spaces", at)
             return False
         is_item = text[at] == "-" and text[at + 1] in " \t\n"
@@ -385,8 +396,6 @@ class Parser:
             self._fail("yaml-syntax", "after | or > only -, + and a digit may stand on this line", at)
         chomp = header[1] or header[4] or ""
         digit = header[2] or header[3]
-        if digit == "0":
-            self._fail("yaml-syntax", "the indentation of a block text is at least 1", at)
         body = header.end()
         indent = parent + int(digit) if digit else 0
         if not digit:
@@ -398,11 +407,11 @@ class Parser:
                 indent = max(parent + 1, longest)
             elif longest > indent:
                 self._fail("yaml-syntax", "an empty line of this text is indented deeper than its first line", at)
-        block = _block_lines(max(indent, 1) if indent or parent >= 0 else 0).match(text, body)
+        if indent < 1 or digit == "0":
+            self._fail("yaml-syntax", "the lines of a block text are indented by at least one space", at)
+        block = _block_lines(indent).match(text, body)
         assert block
         raw = block[0]
-        if indent == 0 and (marker := re.compile(r"^(?:---|\.\.\.)(?=[ \t\n])", re.M).search(raw)):
-            raw = raw[: marker.start()]
         self.i = body + len(raw) - 1 if raw else body - 1
         lines = [line[indent:] for line in raw.split("\n")[:-1]]
         kept = len(lines)
@@ -738,7 +747,10 @@ def _as_binary(value: Any) -> bytes:
 
     if value is None:
         raise ValueError
-    return base64.b64decode(_as_string(value).replace("\n", ""), validate=True)
+    text = _as_string(value).replace("\n", "")
+    if len(text) % 4:
+        raise ValueError
+    return base64.b64decode(text, validate=True)
 
 
 def _as_map(value: Any) -> Any:
