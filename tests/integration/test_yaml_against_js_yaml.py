@@ -39,7 +39,7 @@ SCALARS = [
     *["'a\n\n  b'", "'a\n b'", '"', "'", "'a", '"a\\"', "<% $p.x %>", "'<% $p.x[0] %>'", "a <% x %> b"],
     *["[1, 2]", "{a: 1}", "[a, b: c]", "{a, b: }", '{"a":1}', '["a":1]', "[<% x %>]", "{a: {b: [c]}}", "[[], {}]", "[a ,b]"],
     *["{a:b}", "{a : b}", "[a: ]", "{a: b, a: c}", "[a,\n  b]", "{a: b\n  c}", "[a # c\n  ,b]", "[", "{", "]", "}", "[a", "{a: b"],
-    *["&x a", "*x", "&x [a]", "&x {k: 1}", "{<<: *x}", "&", "*", "!!str 1", '!!int "3"', "!!int 3.0", "!!float 3", "!!float 0x1"],
+    *["&x a", "*x", "&x [a]", "&x {k: 1}", "{<<: *x}", "[<<: *x]", "{<<: [*x, {b: 1}]}", "&", "*", "!!str 1", '!!int "3"', "!!int 3.0", "!!float 3", "!!float 0x1"],
     *["!!binary aGk=", "!!binary aGk", "!!set {a, b}", "!!null ~", "!!bool yes", "!!bool true", "!!timestamp 2001-01-01", "! 1"],
     *["!!map {a: 1}", "!!seq [a]", "!!omap [a: 1]", "!!pairs [a: 1, a: 2]", "!!str", "!foo x", "!!str &x a", "&x !!str a"],
     *["# c", "a # c", "a #", "---", "...", "- a", "a: b", "? a", "%YAML 1.2"],
@@ -50,7 +50,7 @@ CONTINUATIONS = ["more", "and: x", "# c", "- z", '"q"', "a #c", ""]
 KEYS = [*"a|b|c|key|k y|1|1.0|1e3|010|true|null|~|'s'|\"q\"|<<|x-y|x.y|a:b|$x|-a|?x|2019-01-01|é|0x1|a#b|a #b".split("|"), '"a\\n"']
 ODD_KEYS = ["[a]", "{a: 1}", "&z k", "!!str t", "*x", "|", "- a", "'a\n b'", "? k", "__proto__", "toString"]
 FILLING = ["", "", "   ", "# x", "  # y"]
-SIGNS = " \n:-#\"'[]{}|>,&*!?%\tab1<=.~é"
+SIGNS = " \n\r:-#\"'[]{}|>,&*!?%\tab1<=.~é"
 
 
 class Writer:
@@ -73,6 +73,14 @@ class Writer:
             text += "\n" + " " * (indent + self.random.randint(0, 3)) + self.pick(CONTINUATIONS)
         return text
 
+    def document(self) -> str:
+        text = self.block(self.pick([0, 0, 0, 2]))
+        if self.sometimes(0.05):
+            text = self.pick(["---\n", "--- ", "---\t", "%YAML 1.2\n---\n", "# c\n\n", "\ufeff", "...\n", "\n  \n", "---"]) + text
+        if self.sometimes(0.05):
+            text += self.pick(["\n---", "\n...", "\n...\n# c\n", "\n--- a", "\n\n", "\n  ", "\n\t", " # c", "\n... a"])
+        return text.replace("\n", "\r\n") if self.sometimes(0.02) else text
+
     def block(self, indent: int = 0, depth: int = 0) -> str:
         """A mapping or a list over several lines, its first line indented too; now and then only a scalar."""
         margin = " " * indent
@@ -88,6 +96,8 @@ class Writer:
 
     def entry(self, number: int, indent: int, depth: int) -> str:
         key = self.pick(ODD_KEYS if self.sometimes(0.15) else KEYS) if self.sometimes(0.3) else f"k{number}"
+        if self.sometimes(0.05):
+            return f"? {key}\n{' ' * indent}: {self.scalar(indent)}" if self.sometimes(0.7) else f"? {key}"
         key += self.pick([" :", ":\t", ":  "]) if self.sometimes(0.1) else ":"
         if self.sometimes(0.4):
             properties = self.pick([" &x", "  # c", " !!map", " !!seq", " ?"]) if self.sometimes(0.2) else ""

@@ -49,7 +49,7 @@ def parser_for(command: str) -> tuple[ArgumentParser, ModuleType]:
     from importlib import import_module
 
     module = import_module(f".commands.{command}", __package__)
-    parser = ArgumentParser(prog=f"pailot {command}", description=COMMANDS[command].capitalize() + ".", allow_abbrev=False)
+    parser = ArgumentParser(prog=f"pailot {command}", description=COMMANDS[command][0].upper() + COMMANDS[command][1:] + ".", allow_abbrev=False)
     module.configure(parser)
     return parser, module
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ..protocol.checks import callback_renderer
-from ..protocol.model import Storage
+from ..protocol.checks import BUILTIN_PLUGINS, callback_renderer
+from ..protocol.model import EXIT, FAILS, START, SUCCEEDS, Storage
 from ..protocol.templates import Renderer
 from .environment import converted
 from .plan import PlannedCallback, Provision
 from .plugins import PluginError, Steps, find
+from .plugins.steps import callbacks_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +52,9 @@ def expand(job: Job, role: TaskRole) -> Expansion:
         if plugin.plugin == "teamwise_storage" or not _applies(plugin.roles, role.name):
             continue
         parameters = plugin.parameters if isinstance(plugin.parameters, dict) else {}
+        if plugin.parameters is not None and not isinstance(plugin.parameters, dict):
+            message = f"plugin {plugin.plugin}: 'parameters' should be a mapping"
+            expansion.problems.append(job.problem("plugin-parameters", message, (*plugin.path, "parameters")))
         if plugin.plugin == "ssh" and not job.extras.gang and parameters.get("jobssh"):
             message = "with gangAllocation: false the tasks do not wait for each other, so job ssh is off, as in OpenPAI"
             expansion.problems.append(job.problem("plugin-note", message, plugin.path))
@@ -94,13 +98,30 @@ def _run(
         for code, message, _ in renderer.issues:
             expansion.problems.append(job.problem(code, message, path))
     try:
-        steps = find(plugin)(**{"name": name, **rendered})
+        rendered["callbacks"] = callbacks_of(rendered.get("callbacks") or (), str(rendered.get("failurePolicy", "fail")))
+        steps = _steps(plugin, {"name": name, **rendered})
     except PluginError as error:
         place = (*path, error.key) if error.key else path
         expansion.problems.append(job.problem("plugin-parameters", f"plugin {plugin}: {error}", place))
         return
     expansion.problems += [job.problem("plugin-note", f"plugin {plugin}: {note}", path) for note in steps.notes]
     expansion.add(name, steps)
+
+
+def _steps(plugin: str, prerequisite: dict[str, Any]) -> Steps:
+    """What a plugin makes of a prerequisite; a defect in somebody else's plugin is reported, not raised."""
+    if plugin in BUILTIN_PLUGINS:
+        return find(plugin)(**prerequisite)
+    try:
+        steps = find(plugin)(**prerequisite)
+        known = all(each.event in (START, EXIT, SUCCEEDS, FAILS) for each in steps.callbacks)
+    except PluginError:
+        raise
+    except Exception as error:  # whatever an installed plugin raises must not end in a traceback of ours
+        raise PluginError(f"it failed with {type(error).__name__}: {error}") from None
+    if not isinstance(steps, Steps) or not known:
+        raise PluginError("it did not answer Steps with known events")
+    return steps
 
 
 def _deep(value: Any, renderer: Renderer) -> Any:

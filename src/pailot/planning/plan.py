@@ -75,13 +75,8 @@ class RolePlan(Value):
 
     def task_environment(self, index: int) -> dict[str, str]:
         """The variables that only the task with this index has."""
-        number = str(index)
-        return {
-            "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": number,
-            "PAI_TASK_INDEX": number,
-            "FC_TASK_INDEX": number,
-            "RANK": number,
-        }
+        names = ("PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", "PAI_TASK_INDEX", "FC_TASK_INDEX", "RANK")
+        return {name: str(index) for name in names if name not in self.environment}  # what the job sets stays
 
 
 class Plan(Value):

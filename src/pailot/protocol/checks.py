@@ -99,6 +99,8 @@ def _callback_templates(job: Job) -> Iterable[Finding]:
                     for code, message, tag in renderer.issues:
                         if (path, tag) not in seen and not (job.lenient and code != "template-string-index"):
                             seen.add((path, tag))
+                            if not each.path:
+                                message += f" (in the prerequisite '{each.name}' of the library)"
                             if "$" in message and len(job.task_roles) > 1:
                                 message += f" (for the role '{role.name}')"
                             yield Finding(code, message, path, fragment=tag)
@@ -107,7 +109,8 @@ def _callback_templates(job: Job) -> Iterable[Finding]:
 
 def callback_renderer(job: Job, role: TaskRole, each: Any) -> Renderer:
     """Renders the commands of a prerequisite as one role uses it."""
-    this = {"parameters": own_parameters(each, job.prerequisites), **each.fields}
+    fields = {key: value for key, value in each.fields.items() if key != "auth"}
+    this = {"parameters": own_parameters(each, job.prerequisites), **fields}
     return Renderer({**role.scope, "this": this}, job.secrets.reveal())
 
 

@@ -23,7 +23,7 @@ def lint(job: Job, root: Any, text: str) -> list[Finding]:
     findings: list[Finding] = []
     for rule in (_completion, _retries, _roles, _prerequisites, _deployments, _ignored_keys):
         findings += rule(job, root)
-    findings += _unused_names(job, text)
+    findings += _unused_names(job, root, text)
     findings += _secrets(job, root, text)
     return findings
 
@@ -55,7 +55,8 @@ def _completion(job: Job, root: Any) -> Iterable[Finding]:
     for role in job.task_roles.values():
         for key, bound in (("minFailedInstances", role.completion.min_failed), ("minSucceededInstances", role.completion.min_succeeded)):
             if bound is not None and bound > role.instances:
-                message = f"is {bound}, but there are only {role.instances} instances, so it never takes effect; use -1 to say so"
+                there = "is only 1 instance" if role.instances == 1 else f"are only {role.instances} instances"
+                message = f"is {bound}, but there {there}, so it never takes effect; use -1 to say so"
                 yield Finding("completion-unreachable", message, ("taskRoles", role.name, "completion", key))
 
 
@@ -129,7 +130,16 @@ def _ignored_keys(job: Job, root: Any) -> Iterable[Finding]:
     for position, each in enumerate(extras.get("storages") or ()):
         if not each.get("name"):
             yield Finding("ignored-key", "a storage without 'name' is ignored", ("extras", "storages", position))
+    for role in (extras.get("pailot") or {}).get("portBase") or ():
+        if role not in job.task_roles:
+            yield Finding("ignored-key", f"there is no task role '{role}'", ("extras", "pailot", "portBase", role), at_key=True)
+    for option, value in (extras.get("pailot") or {}).items():
+        if any("<%" in piece for piece in _all_texts(value)):
+            yield Finding("ignored-key", "templates are not rendered in extras.pailot", ("extras", "pailot", option))
     for spelling in ("hivedScheduler", "hivedscheduler"):
+        if (extras.get(spelling) or {}).get("jobPriorityClass") == "crit":
+            message = "OpenPAI's server refuses 'crit', although the protocol has it"
+            yield Finding("openpai-refuses", message, ("extras", spelling, "jobPriorityClass"))
         for name, each in ((extras.get(spelling) or {}).get("taskRoles") or {}).items():
             known = ("skuType", "pinnedCellId", "affinityGroupName", "gpuType", "reservationId", "skuNum", "skuNumber")
             yield from unknown(each, ("extras", spelling, "taskRoles", name), known)
@@ -138,9 +148,12 @@ def _ignored_keys(job: Job, root: Any) -> Iterable[Finding]:
 _REFERENCES = re.compile(r"\$(parameters|secrets)(?:\.([^\s.\[%]+)|\b)")
 
 
-def _unused_names(job: Job, text: str) -> Iterable[Finding]:
+def _unused_names(job: Job, root: Any, text: str) -> Iterable[Finding]:
     # A name counts as used wherever the text mentions it, a comment or another deployment included.
     mentioned = set(_REFERENCES.findall(text))
+    if any((kind, name) not in mentioned for kind, names in (("parameters", job.parameters), ("secrets", job.secrets.names())) for name in names):
+        for piece in _all_texts([root, [each.fields for each in job.prerequisites if not each.path]]):
+            mentioned.update(_REFERENCES.findall(piece))
     for kind, names in (("parameters", job.parameters), ("secrets", job.secrets.names())):
         if (kind, "") in mentioned:
             continue
@@ -171,7 +184,7 @@ def _secrets(job: Job, root: Any, text: str) -> Iterable[Finding]:
     for name, value in job.secrets.reveal().items():
         for path, leaf in _leaves(value, ("secrets", name)):
             if 0 < len(leaf) < MIN_MASKABLE:
-                message = f"has {len(leaf)} characters; fewer than {MIN_MASKABLE} cannot be masked in logs"
+                message = f"is too short: a secret of fewer than {MIN_MASKABLE} characters cannot be masked in logs"
                 yield Finding("secret-short", message, path)
     advice = "put it under 'secrets' and refer to it as <% $secrets.NAME %>"
     for each in job.prerequisites:
@@ -186,6 +199,14 @@ def _secrets(job: Job, root: Any, text: str) -> Iterable[Finding]:
         if not start <= found.start() < end:
             what = next((name for mark, name in _LITERAL_NAMES.items() if found[0].startswith(mark)), "a password or token")
             yield Finding("secret-literal", f"this looks like {what}; {advice}", offset=found.start())
+
+
+def _all_texts(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _all_texts(item)
 
 
 def _leaves(value: Any, path: tuple[str | int, ...]) -> Iterable[tuple[tuple[str | int, ...], str]]:

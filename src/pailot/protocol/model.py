@@ -258,7 +258,10 @@ class Origin:
             if finding.fragment:
                 offset = document.find(finding.fragment, offset)
         line, column = document.line_and_column(offset)
-        return Problem(finding.code, finding.message, self.file, line, column, path, document.line(line))
+        message, source = finding.message, document.line(line)
+        if _is_confidential(finding.path) or document.in_secrets(offset):
+            message, source = _without_value(finding), ""
+        return Problem(finding.code, message, self.file, line, column, path, document.without_secrets(source))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _origin_from_text, (self.file, self.document.text, self.findings, self.overridden)
@@ -268,6 +271,19 @@ class Origin:
 
     def __hash__(self) -> int:
         return hash(self.document.text)
+
+
+def _is_confidential(path: Sequence[str | int]) -> bool:
+    return path[:1] == ("secrets",) or "auth" in path
+
+
+def _without_value(finding: Finding) -> str:
+    """A message about a secret, without the secret."""
+    if finding.code == "wrong-type":
+        return finding.message.partition(", is ")[0]
+    if finding.code == "yaml-ambiguous":
+        return "OpenPAI reads this value unlike other YAML readers; put it in quotes"
+    return finding.message
 
 
 def _origin_from_text(file: str, text: str, findings: tuple[Finding, ...], overridden: Mapping[str, str]) -> Origin:

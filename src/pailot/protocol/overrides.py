@@ -66,6 +66,8 @@ def apply(document: Document, changes: Sequence[Override]) -> tuple[dict[str, st
 
 def _put(root: Any, change: Override) -> str:
     node, done = root, ""
+    if change.path[0] == "secrets" and isinstance(root, dict) and root.get("secrets") == "******":
+        root["secrets"] = new_map(getattr(root, "at", 0))  # a masked copy gets its secrets back
     for position, step in enumerate(change.path):
         last = position == len(change.path) - 1
         if isinstance(node, dict) and isinstance(step, str):

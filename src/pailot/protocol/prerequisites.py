@@ -145,7 +145,8 @@ def own_parameters(each: Prerequisite, shelf_or_used: Iterable[Prerequisite]) ->
     while waiting:
         current = waiting.pop(0)
         for key, value in current.fields.items():
-            merged.setdefault(key, value)
+            if key != "auth":  # credentials are for the registry alone
+                merged.setdefault(key, value)
         for name in current.require:
             if name in by_name and name not in seen:
                 seen.add(name)

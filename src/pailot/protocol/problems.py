@@ -174,5 +174,5 @@ def describe(value: Any) -> str:
     if isinstance(value, list):
         return "a list"
     if isinstance(value, dict):
-        return "a mapping"
+        return "a mapping" + (" (a ': ' in a text makes it one; put the text in quotes)" if len(value) == 1 else "")
     return "binary data"

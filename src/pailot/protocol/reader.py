@@ -64,6 +64,8 @@ def _finish(
     library: Library | None,
     is_plugin: Callable[[str], bool] | None,
 ) -> Job:
+    if checks.check_masked(root):
+        structure = [finding for finding in structure if finding.path != ("secrets",)] + checks.check_masked(root)
     findings += structure
     findings += lint.ambiguous_scalars(document)
     job = None
@@ -73,7 +75,6 @@ def _finish(
         findings += checks.check(job, root, is_plugin)
         findings += lint.lint(job, root, document.text)
     elif legacy is None:
-        findings += checks.check_masked(root)
         findings += _found_beside(root, structure, lenient, library, is_plugin)
     if legacy:
         findings = [finding.replace(path=legacy.path(finding.path)) for finding in findings]

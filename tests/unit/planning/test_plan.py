@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -213,3 +215,38 @@ def test_spellings_are_parts_of_variable_names(role: str) -> None:
     for spelling in spellings(role):
         assert all(c.isascii() and (c.isalnum() or c == "_") for c in spelling)
     assert converted(role) == converted(converted(role))
+
+
+@pytest.mark.parametrize("plugin", ["git, parameters: {repo_uri: x, clone_dir: y, ", "fetch, parameters: {uri: x, ", "python, parameters: {"])
+def test_every_plugin_takes_callbacks_as_parameters(plugin: str) -> None:
+    extras = f"  com.microsoft.pai.runtimeplugin: [{{plugin: {plugin}callbacks: [{{event: taskStarts, commands: [echo me]}}]}}}}]"
+    (*_, last) = planned(extras=extras).roles["worker"].callbacks
+    assert last.event == "containerStart"
+    assert "echo me" in last.commands[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("def plugin(*, needed, **_): return Steps()", "it failed with TypeError"),
+        ("def plugin(**_): return 3", "it failed with AttributeError"),
+        ("def plugin(**_): return Steps((on('sometime', ['x']),))", "known events"),
+        ("def plugin(**_): raise RuntimeError('oops')", "it failed with RuntimeError: oops"),
+        ("def plugin(**_): raise PluginError('not so')", "not so"),
+    ],
+)
+def test_a_defect_in_an_installed_plugin_is_an_error_of_the_job(
+    body: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "their_plugin.py").write_text(f"from pailot.planning.plugins.steps import PluginError, Steps, on\n{body}\n")
+    metadata = tmp_path / "their_plugin-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: their-plugin\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[pailot.plugins]\ntheirs = their_plugin:plugin\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "their_plugin", raising=False)
+    text = job(extras="  com.microsoft.pai.runtimeplugin: [{plugin: theirs}]")
+    from pailot.planning.plugins import exists
+
+    with pytest.raises(InvalidJob, match=words):
+        plan(read(text, is_plugin=exists))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pailot.protocol import read
+from pailot.protocol.overrides import Override
 
 from .jobs import BASE, changed, codes, problems
 
@@ -37,6 +38,9 @@ SECOND = {**BASE["taskRoles"]["worker"], "commands": ["serve"]}
         ([(f"{W}/commands", ["login --password hunter22 <% $parameters.lr %>"])], "secret-literal"),
         ([("secrets", {"pin": "123"}), (f"{W}/commands", ["<% $secrets.pin %> <% $parameters.lr %>"])], "secret-short"),
         ([(f"{W}/commands", ["<% $script.uri[0] %> <% $parameters.lr %>"])], "template-string-index"),
+        ([("extras", {"hivedScheduler": {"jobPriorityClass": "crit"}})], "openpai-refuses"),
+        ([("extras", {"pailot": {"portBase": {"nobody": {"web": 80}}}})], "ignored-key"),
+        ([("extras", {"pailot": {"environment": {"A": "<% $parameters.lr %>"}}})], "ignored-key"),
         ([("defaults", {"virtual": "x"})], "ignored-key"),
         ([(f"{W}/extraContainerOptions", {"shm": 4})], "ignored-key"),
         ([("extras", {"storages": [{"mountPath": "/x"}]})], "ignored-key"),
@@ -105,3 +109,11 @@ def test_a_warning_points_at_its_place() -> None:
     (problem,) = problems(changed(("parameters/idle", 1)))
     assert (problem.path, problem.source.strip()) == ("parameters.idle", '"idle": 1')
     assert problem.column == problem.source.index('"idle"') + 1
+
+
+def test_a_name_used_only_in_an_override_or_the_library_is_used() -> None:
+    root = changed(("parameters", {"lr": 1, "only": 2}), (f"{W}/prerequisites", ["shared"]))
+    shared = "name: shared\ntype: script\ncallbacks: [{event: containerStart, commands: ['echo <% $parameters.only %>']}]\n"
+    assert [problem.code for problem in problems(root, library=lambda name: (shared, "shelf/shared.yaml"))] == []
+    change = Override(("taskRoles", "worker", "commands"), ["<% $parameters.lr %> <% $parameters.only %>"], "--set")
+    assert [problem.code for problem in problems(changed(("parameters/only", 1)), changes=[change])] == []

@@ -39,7 +39,7 @@ def test_the_base_job_is_fine() -> None:
         ("defaults", {"virtualCluster": None}),
         ("extras", {"anything": {"goes": [1]}}),
         ("extras", {"submitFrom": "portal", "gangAllocation": "maybe"}),
-        ("extras", {"hivedScheduler": {"jobPriorityClass": "crit", "taskRoles": {"worker": {"skuType": None, "skuNum": 1}}}}),
+        ("extras", {"hivedScheduler": {"jobPriorityClass": "prod", "taskRoles": {"worker": {"skuType": None, "skuNum": 1}}}}),
         ("extras", {"hivedscheduler": {"taskRoles": {"worker": {"gpuType": "K80"}}}}),
         ("extras", {"storages": []}),
         ("extras", {"storages": [{"name": "nfs", "mountPath": "/data"}]}),

@@ -440,6 +440,37 @@ EXPECTED_PLACES: dict[tuple[str | int, ...], tuple[str | int, ...]] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        (("extras", "pailot", "code"), ("extras", "pailot", "code")),
+        (["extras", "pailot", "dataDir"], ("dataDir",)),
+        (("extras", "pailot", "environment", "A"), ("extras", "pailot", "environment", "A")),
+        (("extras", "pailot", "environment", "B"), ("jobEnvs", "B")),
+        (("taskRoles",), ("taskRoles",)),
+        (("taskRoles", "x", "commands"), ("taskRoles", "x", "commands")),
+        ((), ()),
+    ],
+)
+def test_a_place_that_v1_has_itself_stays(path: tuple[str | int, ...], place: tuple[str | int, ...]) -> None:
+    own = {"code": "c", "environment": {"A": 1}}
+    text = json.dumps({"jobName": "j", "codeDir": "d", "dataDir": "d", "jobEnvs": {"B": 1}, "extras": {"pailot": own}})
+    assert v1.V1Document(text, parse(text).root, ()).path(path) == place
+
+
+def test_places_of_values_and_of_keys() -> None:
+    text = '{"jobName": "j"}'
+    document = v1.V1Document(text, parse(text).root, ())
+    assert (document.offset(("name",)), document.offset(("name",), key=True)) == (12, 1)
+
+
+def test_the_shape_as_json_schema() -> None:
+    shape = v1.job_shape().schema()
+    assert shape["required"] == ["jobName", "image", "taskRoles"]
+    assert {"type": "null"} in shape["properties"]["extras"]["anyOf"]
+    assert shape["properties"]["taskRoles"]["items"]["properties"]["memoryMB"]["minimum"] == 100
+
+
 def test_warnings_keep_their_place_when_pickled() -> None:
     read_job = read(LAID_OUT.replace(": 9", ": null").replace('"command": "a"', '"command": "a", "minFailedTaskCount": null'))
     assert pickle.loads(pickle.dumps(read_job)).warnings == read_job.warnings != ()

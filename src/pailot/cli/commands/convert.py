@@ -7,9 +7,11 @@ import sys
 from ...api import read_job, read_text
 from ...protocol.convert import to_v1, to_v2
 from ...protocol.model import Origin
+from ...protocol.overrides import apply
 from ...protocol.problems import InvalidJob
 from ...protocol.reader import parse_text
 from ...protocol.v1 import looks_like_v1
+from ..jobfile import add_job_options, changes
 from ..main import OK
 from ..report import print_problems
 
@@ -22,16 +24,17 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="job file, '-' for standard input")
     parser.add_argument("--to", choices=("v1", "v2"), help="what to make of it (default: the other version)")
     parser.add_argument("--json", action="store_true", help="print v2 as JSON, too")
+    add_job_options(parser)
 
 
 def run(args: Namespace) -> int:
     import json
 
-    text = read_text(args.file)
-    document = parse_text(text, args.file)
+    document = parse_text(read_text(args.file), args.file)
+    job = read_job(document.text, args.file, changes(args), lenient=args.lenient, library=args.library)
+    apply(document, changes(args))
     is_v1 = looks_like_v1(document.root)
     target = args.to or ("v2" if is_v1 else "v1")
-    job = read_job(text, args.file)
     if target == "v2":
         root, findings = to_v2(document) if is_v1 else (document.root, [])
     else:

@@ -46,18 +46,19 @@ def starter(roles: int = 1, *, distributed: bool = False) -> str:
 def _role(name: str, position: int, roles: int, distributed: bool) -> str:
     decides = position == 0 and roles > 1
     instances = 2 if distributed and not decides else 1
+    bound: int | None
     if decides:
         bound, why = 1, "when it has succeeded the job has, and the other roles are stopped"
     elif roles > 1:
         bound, why = -1, "-1: its success does not end the job"
     else:
-        bound, why = instances, "so many succeeded tasks end the job as succeeded"
+        bound, why = None, ""
+    succeeded = "" if bound is None else f"\n      minSucceededInstances: {bound}  # {why}"
     return f"""\
   {name}:
     instances: {instances}
     completion:
-      minFailedInstances: 1  # one failed task fails the job
-      minSucceededInstances: {bound}  # {why}
+      minFailedInstances: 1  # one failed task fails the job{succeeded}
     taskRetryCount: 0  # how often a failed task is tried again
     dockerImage: image
     resourcePerInstance:

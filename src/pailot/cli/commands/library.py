@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 
 def configure(parser: ArgumentParser) -> None:
+    from argparse import SUPPRESS
+
     parser.add_argument("--library", action="append", default=[], metavar="DIR|URL", help="look here, too")
     parser.add_argument("--json", action="store_true", help="print JSON")
     actions = parser.add_subparsers(dest="action", required=True, metavar="list|show|add|remove")
-    actions.add_parser("list", help="what is in the folders of the library")
+    listing = actions.add_parser("list", help="what is in the folders of the library")
     show = actions.add_parser("show", help="print a prerequisite")
     show.add_argument("name", metavar="NAME")
     add = actions.add_parser("add", help="keep a prerequisite file in your own library")
@@ -30,6 +32,8 @@ def configure(parser: ArgumentParser) -> None:
     add.add_argument("--replace", action="store_true", help="replace one of the same name")
     remove = actions.add_parser("remove", help="take a prerequisite out of your own library")
     remove.add_argument("name", metavar="NAME")
+    for action in (listing, show, add, remove):  # after the action, too; SUPPRESS keeps what was said before it
+        action.add_argument("--json", action="store_true", default=SUPPRESS, help="print JSON")
 
 
 def run(args: Namespace) -> int:

@@ -55,9 +55,11 @@ def _json(made: Plan, role: str | None, index: int | None) -> dict[str, object]:
 
 
 def _headline(made: Plan) -> str:
+    limit = made.options.max_run_seconds
+    limits = f", at most {limit:g} s" if limit else ""
     retries = f", tried again {_times(made.job_retry_count)} if it fails" if made.job_retry_count else ""
     roles, tasks = len(made.roles), made.task_count
-    return f"{made.full_name}: {_count(roles, 'role')}, {_count(tasks, 'task')} in virtual cluster '{made.virtual_cluster}'{retries}"
+    return f"{made.full_name}: {_count(roles, 'role')}, {_count(tasks, 'task')} in virtual cluster '{made.virtual_cluster}'{limits}{retries}"
 
 
 def _role_lines(role: RolePlan, made: Plan, index: int | None) -> list[str]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from ...protocol.model import START, SUCCEEDS, Callback
+from ...protocol.model import START, SUCCEEDS
 from .steps import PluginError, Steps, on, texts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-_EVENTS = {"taskStarts": START, START: START, SUCCEEDS: SUCCEEDS, "taskFails": "taskFails", "containerExit": "containerExit"}
 
 
 def plugin(
@@ -23,16 +21,10 @@ def plugin(
     """Run shell commands when a task starts and when it ends."""
     if callbacks and (preCommands or postCommands):
         raise PluginError("give either 'callbacks' or 'preCommands' and 'postCommands', not both", "callbacks")
-    found = [each if isinstance(each, Callback) else _from_node(each, failurePolicy) for each in callbacks or ()]
+    found = list(callbacks)
     if preCommands:
         found.append(on(START, texts(preCommands, "preCommands"), failurePolicy))
     if postCommands:
         found.append(on(SUCCEEDS, texts(postCommands, "postCommands"), failurePolicy))
     return Steps(tuple(found))
 
-
-def _from_node(node: Any, policy: str) -> Callback:
-    if not isinstance(node, dict) or node.get("event") not in _EVENTS:
-        known = ", ".join(_EVENTS)
-        raise PluginError(f"a callback needs an 'event', one of {known}", "callbacks")
-    return on(_EVENTS[node["event"]], texts(node.get("commands"), "callbacks"), node.get("failurePolicy", policy))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...protocol.model import Callback
+from ...protocol.model import START, Callback
+from ...protocol.schema import EVENTS
 from ...values import Value
 from ..plan import Provision
 
@@ -31,6 +32,20 @@ class PluginError(ValueError):
 def on(event: str, commands: Iterable[str], policy: str = "fail") -> Callback:
     """A callback with commands for an event."""
     return Callback(event, tuple(commands), policy == "ignore")
+
+
+def callbacks_of(nodes: Any, policy: str) -> tuple[Callback, ...]:
+    """Callbacks given as parameters of a plugin, checked as those of a prerequisite are."""
+    if not isinstance(nodes, list | tuple):
+        raise PluginError("'callbacks' should be a list", "callbacks")
+    return tuple(each if isinstance(each, Callback) else _callback(each, policy) for each in nodes)
+
+
+def _callback(node: Any, policy: str) -> Callback:
+    if not isinstance(node, dict) or node.get("event") not in EVENTS:
+        raise PluginError(f"a callback needs an 'event', one of {', '.join(EVENTS)}", "callbacks")
+    event = START if node["event"] == "taskStarts" else node["event"]
+    return on(event, texts(node.get("commands"), "callbacks"), node.get("failurePolicy", policy))
 
 
 def text(value: Any, key: str, *, needed: bool = True) -> str:

@@ -87,6 +87,32 @@ class Document:
             return key_at  # an empty value has no place of its own
         return found.end()
 
+    def in_secrets(self, offset: int) -> bool:
+        """Whether a place is inside the top-level `secrets` of a job."""
+        start, end = self._secrets_span()
+        return start <= offset < end
+
+    def without_secrets(self, line: str) -> str:
+        """A line of the text as it may be shown: no secret of this document, no control characters."""
+        for secret in _texts(self.root.get("secrets") if isinstance(self.root, dict) else None):
+            if len(secret) > 2:
+                line = line.replace(secret, "******")
+        return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)
+
+    def _secrets_span(self) -> tuple[int, int]:
+        if isinstance(self.root, Map):
+            start = self.root.marks.get("secrets")
+            if start is None:
+                return 0, 0
+            later = [at for at in self.root.marks.values() if at > start]
+            return start, min(later, default=len(self.text))
+        # The document could not be read: go by the look of the lines.
+        found = re.search(r"^[\"']?secrets[\"']? *:", self.text, re.MULTILINE)
+        if not found:
+            return 0, 0
+        after = re.compile(r"^[^\s#]", re.MULTILINE).search(self.text, found.end())
+        return found.start(), after.start() if after else len(self.text)
+
     def find(self, fragment: str, start: int) -> int:
         """The first place of `fragment` from `start` on, or `start` itself."""
         found = self.text.find(fragment, start)
@@ -101,6 +127,14 @@ class Document:
         """Both count from 1; columns count characters."""
         line_start = self.text.rfind("\n", 0, offset) + 1
         return self.text.count("\n", 0, offset) + 1, offset - line_start + 1
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [text for item in value.values() for text in _texts(item)]
+    if isinstance(value, list):
+        return [text for item in value for text in _texts(item)]
+    return [str(value)] if value is not None else []
 
 
 _KEY_AND_SPACE = re.compile(

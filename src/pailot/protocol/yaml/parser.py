@@ -74,6 +74,7 @@ _DOUBLE = re.compile(r'"((?:[^"\\]|\\[\s\S])*+)"')
 _SINGLE_BREAKS = re.compile(r"\n[ \t\n]*+")
 _DOUBLE_BREAKS = re.compile(r"\\\n[ \t\n]*+|\\.|\n[ \t\n]*+")
 _HEADER = re.compile(r"[|>](?:([-+])([0-9])?|([0-9])([-+])?)?(?:[ \t]++#[^\n]*+|[ \t]*+)\n")
+_PROPERTY_ALONE = "a tag or an anchor stands on the line of its value"
 _FIRST_LINE = re.compile(r"(?: *+\n)*+( *+)")
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([\s\S]))")
 _ESCAPES = {
@@ -120,7 +121,7 @@ class Parser:
             if not _DIRECTIVE.match(self.text, at):
                 self._fail("yaml-syntax", "only the %YAML 1.x directive is understood; remove this line", at)
             at = self._skip(end)
-            if not self.text.startswith("---", at):
+            if not self.text.startswith("---", at) or self._column(at):
                 self._fail("yaml-syntax", "a directive needs '---' on the line after it", at)
         if self.text.startswith("---", at) and self._column(at) == 0:
             if not _MARKER.match(self.text, at):
@@ -147,6 +148,7 @@ class Parser:
                 if not found:
                     self._fail("yaml-syntax", "an anchor needs a name after '&'; quote the value to keep the sign", at)
                 anchor, after = found[0], found.end()
+                self.anchors.pop(anchor, None)  # until the value is complete, it cannot be named
             elif text[at] == "!" and tag is None:
                 found = _TAG.match(text, at)
                 assert found
@@ -159,6 +161,8 @@ class Parser:
             if alone:
                 new_line, column = True, self._column(nxt)
                 if nxt >= len(text) or self._ends_here(nxt, column, parent, in_list):
+                    if nxt < len(text) and parent < 0:
+                        self._fail("yaml-syntax", _PROPERTY_ALONE, start)
                     return self._finish(None, start, tag, None, after, plain="")
             at = nxt
         nodes_before = self.nodes
@@ -168,8 +172,8 @@ class Parser:
             if not alone and _KEY.match(text, at):
                 self._fail("yaml-syntax", "the tag or anchor of a mapping stands on the line before it", start)
             value, plain = self._content(at, parent, column, collections=alone and (new_line or in_list))
-            if tag and alone and plain and not isinstance(value, str):
-                self._fail("yaml-tag", "OpenPAI overlooks a tag on the line before its value; put both on one line", start)
+            if (tag or anchor) and alone and (text[at] in "[{" or not isinstance(value, Map | List)):
+                self._fail("yaml-syntax", _PROPERTY_ALONE, start)
         return self._finish(value, start, tag, anchor, self.i, plain=plain, size=self.nodes - nodes_before + 1)
 
     def _content(self, at: int, parent: int, column: int, *, collections: bool) -> tuple[Any, str | None]:
@@ -193,7 +197,7 @@ class Parser:
             value = self._apply_tag(tag, value, plain, start)
         elif plain:
             self.note_if_ambiguous(self._skip(start), plain, value)
-        if anchor is not None:
+        if anchor is not None and (tag or anchor not in self.anchors):  # in OpenPAI the inner of two anchors counts
             self.anchors[anchor] = (value, size)
         return self._leave(value, end)
 
@@ -225,7 +229,7 @@ class Parser:
             key_value = self._node(at + 1, indent, in_list=True)
             colon = self._skip(self.i)
             explicit = text.startswith(":", colon) and text[colon + 1 : colon + 2] in (" ", "\t", "\n")
-            if not (explicit and self._column(colon) == indent):
+            if not (explicit and self._column(colon) == self._indent_of(colon) == indent):
                 self._add(result, merged, key_value, None, at, plain_merge=False)
                 return
             value = self._node(colon + 1, indent, in_list=True)
@@ -253,6 +257,8 @@ class Parser:
         if plain_merge:
             self._merge(result, merged, value, key_at)
             return
+        if isinstance(key, List) and any(isinstance(item, List) for item in key):
+            self._fail("yaml-syntax", "a list of lists cannot be a key; quote the text", key_at)
         name = key if isinstance(key, str) else _key_text(key)
         if name == "__proto__":
             self._fail("yaml-syntax", "OpenPAI loses a key that is named __proto__; choose another name", key_at)
@@ -301,12 +307,12 @@ class Parser:
         text = self.text
         if column == 0 and _MARKER.match(text, at):
             return True
-        if column > parent:
+        is_item = self._is_item(at)
+        if column > parent or (column == parent and is_item and not in_list):
             if "\t" in text[at - column : at] and (text[at] not in "[{\"'" or self._indent_of(at) <= parent):
                 self._fail("yaml-syntax", "a tab is used for indentation; use spaces", at)
             return False
-        is_item = text[at] == "-" and text[at + 1] in " \t\n"
-        return in_list or column < parent or not is_item
+        return True
 
     # Scalars
 
@@ -339,7 +345,7 @@ class Parser:
                 breaks += 1
                 nxt += 1
             column = self._indent_of(nxt)
-            if nxt >= len(text) or column < indent or (column == 0 and _MARKER.match(text, nxt)):
+            if nxt >= len(text) or column < indent or (text[nxt - 1] == "\n" and _MARKER.match(text, nxt)):
                 break
             more = _PLAIN_MORE.match(text, nxt)
             if not more:
@@ -505,7 +511,10 @@ class Parser:
                 self._known_tag(tag, at)
             else:
                 anchor = found[0]
+                self.anchors.pop(anchor, None)
             at = self._skip_flow(found.end())
+            if "\n" in text[found.end() : at]:
+                self._fail("yaml-syntax", _PROPERTY_ALONE, found.start())
         before, plain = self.nodes, None
         first = text[at]
         if first in "[{":
@@ -635,7 +644,9 @@ class Parser:
         first = self.text[at]
         if first in "@`%":
             return f"a text cannot begin with {first}; put it in quotes"
-        if first in "]},":
+        if first == ",":
+            return "an item is missing before this comma; quote a text that begins with one"
+        if first in "]}":
             return f"{first!r} has no opening bracket here; quote a text that begins with it"
         if first == "\t":
             return "a tab is used for indentation; use spaces"
@@ -795,9 +806,10 @@ def _single_key(value: Any) -> str:
 
 
 def _as_set(value: Any) -> Any:
-    if any(item is not None for item in _as_map(value).values()):
+    members = _as_map(value)
+    if any(item is not None for item in members.values()):
         raise ValueError
-    return value
+    return members
 
 
 _TAGS: dict[str, Any] = {

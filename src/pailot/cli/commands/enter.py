@@ -1,0 +1,49 @@
+"""`pailot enter RUN ROLE INDEX`: a shell in a task's folder, with its environment."""
+
+from __future__ import annotations
+
+import os
+
+from ...api import current_user
+from ...protocol.problems import PailotError
+from ..main import OK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="name or id")
+    parser.add_argument("role", nargs="?", metavar="ROLE")
+    parser.add_argument("index", nargs="?", type=int, default=0, metavar="INDEX")
+    parser.add_argument("--command", metavar="COMMAND", help="run this instead of an interactive shell")
+    parser.add_argument("--json", action="store_true", help="print folder and environment as JSON, start nothing")
+
+
+def run(args: Namespace) -> int:
+    from ...runtime.shim import read_environment
+    from ...service.runs import find, task_attempts
+
+    row, folder = find(args.run, current_user())
+    roles = folder.plan().get("taskRoles", {})
+    role = args.role or next(iter(roles), "")
+    if role not in roles:
+        raise PailotError(f"'{row.name}' has no role '{role}'")
+    attempt = max(0, folder.attempts() - 1)
+    count = task_attempts(folder, attempt, role, args.index)
+    if not count:
+        raise PailotError(f"{role}:{args.index} of '{row.name}' has not run")
+    last = os.path.join(folder.task(attempt, role, args.index), "attempts", str(count - 1))
+    environment = read_environment(os.path.join(last, "environment"))
+    work = environment.get("PAI_WORK_DIR", last)
+    if args.json:
+        import json
+
+        print(json.dumps({"folder": work, "logs": last, "environment": environment}, indent=2))
+        return OK
+    exports = environment.get("PAI_EXPORTS_FILE", "")
+    os.chdir(work)
+    prepare = f'[ ! -e "{exports}" ] || . "{exports}"; cd "{work}"; '
+    command = ["bash", "-c", prepare + (args.command or "exec bash -i")]
+    os.execvpe("bash", command, {**environment, "TERM": os.environ.get("TERM", "dumb")})

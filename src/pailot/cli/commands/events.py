@@ -1,0 +1,36 @@
+"""`pailot events RUN`: what happened, in order."""
+
+from __future__ import annotations
+
+import time
+
+from ...api import current_user
+from ..main import OK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+_HIDDEN = ("at", "event", "lastLines", "class")
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="name or id")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: Namespace) -> int:
+    from ...service.runs import find
+
+    _, folder = find(args.run, current_user())
+    events = folder.events()
+    if args.json:
+        import json
+
+        print(json.dumps(events, indent=2))
+        return OK
+    for event in events:
+        moment = time.strftime("%H:%M:%S", time.localtime(event["at"])) + f".{int(event['at'] % 1 * 1000):03d}"
+        details = "  ".join(f"{key}={value}" for key, value in event.items() if key not in _HIDDEN and value not in (None, ""))
+        print(f"{moment}  {event['event']:<12} {details}".rstrip())
+    return OK

@@ -1,0 +1,38 @@
+"""`pailot gc`: remove old runs."""
+
+from __future__ import annotations
+
+import time
+
+from ..main import OK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("--keep-days", type=float, default=30, metavar="N", help="keep runs that ended less than N days ago (30)")
+    parser.add_argument("--keep-last", type=int, default=20, metavar="N", help="always keep the latest N runs (20)")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would go")
+    parser.add_argument("--rebuild-index", action="store_true", help="make the index anew from the folders of the runs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: Namespace) -> int:
+    from ...service.cleaning import old_runs, rebuild_index, remove
+
+    if args.rebuild_index:
+        count = rebuild_index()
+        print(f"the index holds {count} runs")
+        return OK
+    rows = old_runs(before=time.time() - args.keep_days * 86400, keep_last=args.keep_last)
+    freed = 0 if args.dry_run else remove(rows)
+    if args.json:
+        import json
+
+        print(json.dumps({"removed": [row.id for row in rows], "bytes": freed, "dryRun": args.dry_run}))
+    else:
+        verb = "would go" if args.dry_run else f"removed, {freed / 1e6:.1f} MB freed"
+        print(f"{len(rows)} runs {verb}")
+    return OK

@@ -1,0 +1,107 @@
+"""`pailot logs RUN [ROLE] [INDEX]`: what tasks printed, also of earlier attempts; -f follows."""
+
+from __future__ import annotations
+
+import os
+
+from ...api import current_user
+from ...protocol.problems import PailotError, suggestion
+from ..main import OK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from ...service.folder import JobFolder
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="name or id")
+    parser.add_argument("role", nargs="?", metavar="ROLE")
+    parser.add_argument("index", nargs="?", type=int, metavar="INDEX")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on until the run is over")
+    parser.add_argument("--stream", choices=("all", "stdout", "stderr"), default="all")
+    parser.add_argument("--attempt", type=int, metavar="N", help="attempt of the job (default: the last)")
+    parser.add_argument("--task-attempt", type=int, metavar="K", help="attempt of the task (default: all)")
+    parser.add_argument("--json", action="store_true", help="print where the logs are, as JSON")
+
+
+def run(args: Namespace) -> int:
+    from ...service.runs import find, task_attempts
+
+    row, folder = find(args.run, current_user())
+    roles = folder.plan().get("taskRoles", {})
+    if args.role is not None and args.role not in roles:
+        raise PailotError(f"'{row.name}' has no role '{args.role}'{suggestion(args.role, roles)}")
+    attempt = args.attempt if args.attempt is not None else max(0, folder.attempts() - 1)
+    tasks = [
+        (name, index)
+        for name, role in roles.items()
+        for index in range(role["instances"])
+        if args.role in (None, name) and args.index in (None, index)
+    ]
+    if not tasks:
+        raise PailotError(f"role '{args.role}' has tasks 0 to {roles[args.role]['instances'] - 1}")
+    if args.json:
+        import json
+
+        found = [
+            {"role": role, "index": index, "attempt": attempt, "taskAttempt": number, "path": os.path.join(_folder(folder, attempt, role, index, number), args.stream)}
+            for role, index in tasks
+            for number in range(task_attempts(folder, attempt, role, index))
+        ]
+        print(json.dumps(found, indent=2))
+        return OK
+    follower = Follower(folder, attempt, tasks, args.stream, args.task_attempt)
+    follower.print_new()
+    if args.follow:
+        follower.follow()
+    follower.print_new(last=True)
+    return OK
+
+
+class Follower:
+    """Prints several logs as they grow."""
+
+    def __init__(self, folder: JobFolder, attempt: int, tasks: list[tuple[str, int]], stream: str, only: int | None) -> None:
+        self.folder, self.attempt, self.tasks, self.stream, self.only = folder, attempt, tasks, stream, only
+        self.sources: dict[tuple[str, int, int], object] = {}
+
+    def print_new(self, *, last: bool = False) -> None:
+        from ...service.runs import task_attempts
+        from ..live import Source
+
+        for role, index in self.tasks:
+            for number in range(task_attempts(self.folder, self.attempt, role, index)):
+                if self.only not in (None, number):
+                    continue
+                key = (role, index, number)
+                if key not in self.sources:
+                    prefix = b"" if len(self.tasks) == 1 else f"[{role}:{index}] ".encode()
+                    self.sources[key] = Source(_folder(self.folder, self.attempt, role, index, number), self.stream, prefix, 1)
+                source = self.sources[key]
+                assert isinstance(source, Source)
+                while data := source.read(last=last):
+                    while data:
+                        data = data[os.write(1, data) :]
+
+    def follow(self) -> None:
+        """Until the run is over; woken by the kernel when a log grows."""
+        from ..watch import Watch
+
+        watch = Watch()
+        while self.folder.verdict() is None and self.folder.is_driven():
+            watch.add(self.folder.path)
+            for role, index in self.tasks:
+                path = self.folder.task(self.attempt, role, index)
+                watch.add(path)
+                attempts = os.path.join(path, "attempts")
+                watch.add(attempts)
+                for name in os.listdir(attempts) if os.path.isdir(attempts) else ():
+                    watch.add(os.path.join(attempts, name))
+            self.print_new()
+            watch.wait(1.0)
+
+
+def _folder(folder: JobFolder, attempt: int, role: str, index: int, number: int) -> str:
+    return os.path.join(folder.task(attempt, role, index), "attempts", str(number))

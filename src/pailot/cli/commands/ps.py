@@ -1,0 +1,64 @@
+"""`pailot ps`: the runs of this user, newest first."""
+
+from __future__ import annotations
+
+import time
+
+from ..main import OK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from ...store.index import JobRow
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("--all", action="store_true", help="all runs, not only the latest 50")
+    parser.add_argument("--state", action="append", default=[], metavar="STATE", help="only runs in this state")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: Namespace) -> int:
+    from ...service.runs import open_index, refresh
+
+    index = open_index()
+    states = [state.upper() for state in args.state]
+    for row in index.unfinished():
+        refresh(row, index)
+    rows = [refresh(row, index) for row in index.page(limit=1_000_000 if args.all else 50)]
+    rows = [row for row in rows if not states or row.state in states]
+    if args.json:
+        import json
+
+        print(json.dumps([_json(row) for row in rows], indent=2))
+        return OK
+    if not rows:
+        print("no runs yet; pailot run JOB.yaml starts one")
+        return OK
+    table = [("NAME", "STATE", "TASKS", "RETRIES", "SUBMITTED", "TOOK", "ID"), *(_cells(row) for row in rows)]
+    widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
+    for line in table:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    return OK
+
+
+def _cells(row: JobRow) -> tuple[str, ...]:
+    submitted = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.submitted))
+    took = "" if row.started is None else f"{(row.ended or time.time()) - row.started:.1f} s"
+    return row.name, row.state, str(row.tasks), str(row.retries), submitted, took, row.id
+
+
+def _json(row: JobRow) -> dict[str, object]:
+    return {
+        "name": row.name,
+        "id": row.id,
+        "user": row.user,
+        "state": row.state,
+        "submitted": row.submitted,
+        "started": row.started,
+        "ended": row.ended,
+        "tasks": row.tasks,
+        "retries": row.retries,
+        "engine": row.engine,
+    }

@@ -1,0 +1,42 @@
+"""`pailot rerun RUN`: the same job again, with the owner's secrets."""
+
+from __future__ import annotations
+
+import os
+
+from ...api import current_user, read_job
+from ...protocol.overrides import Override
+from ..jobfile import changes
+from . import run as run_command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+
+def configure(parser: ArgumentParser) -> None:
+    run_command.configure(parser)
+    for action in parser._actions:  # the one positional means a run here, not a file
+        if action.dest == "file":
+            action.metavar, action.help = "RUN", "name or id of the run to repeat"
+
+
+def run(args: Namespace) -> int:
+    from ...service.runs import find
+    from ...settings import Settings
+    from ...store.secrets import SecretBox
+
+    row, folder = find(args.file, current_user())
+    with open(folder.file("job.yaml"), encoding="utf-8") as stream:
+        text = stream.read()
+    overrides = changes(args)
+    sealed = folder.file("secrets.sealed")
+    if os.path.exists(sealed):
+        with open(sealed, "rb") as data:
+            secrets = SecretBox(Settings().home).open(row.id, data.read())
+        given = {change.path[1] for change in overrides if change.path[0] == "secrets" and len(change.path) > 1}
+        kept = {name: value for name, value in secrets.items() if name not in given}
+        overrides.insert(0, Override(("secrets",), kept, "the kept secrets"))
+    job = read_job(text, folder.file("job.yaml"), overrides, lenient=args.lenient, library=args.library)
+    os.chdir(folder.job().get("cwd") or ".")
+    return run_command.start(args, job, text)

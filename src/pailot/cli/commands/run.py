@@ -1,0 +1,119 @@
+"""`pailot run JOB.yaml`: really run it, here, now."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ...api import plan, read_job, read_text
+from ...protocol.problems import PailotError
+from ..jobfile import add_job_options, changes
+from ..main import FAILED, OK, STOPPED
+from ..report import print_problems
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ...protocol import Job
+    from ...service.launch import Run
+
+ENGINES = ("local",)
+STATUSES = {"SUCCEEDED": OK, "FAILED": FAILED, "STOPPED": STOPPED}
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="job file, '-' for standard input")
+    parser.add_argument("-e", "--engine", default=os.environ.get("PAILOT_ENGINE", "local"), help="where it runs: local")
+    parser.add_argument("--detach", action="store_true", help="return once it has started; pailot logs, wait and stop find it")
+    parser.add_argument("--unique", action="store_true", help="append a suffix to the name")
+    parser.add_argument("--workdir", default="", metavar="DIR|shared", help="where tasks work; 'shared': all in the current directory")
+    parser.add_argument("--sandbox", action="store_true", help="read-only root and private /tmp for each task (bubblewrap)")
+    parser.add_argument("--quiet", action="store_true", help="print the job's own output only")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON; logs go to standard error")
+    add_job_options(parser)
+
+
+def run(args: Namespace) -> int:
+    text = read_text(args.file)
+    job = read_job(text, args.file, changes(args), lenient=args.lenient, library=args.library)
+    return start(args, job, masked_source(job, text))
+
+
+def start(args: Namespace, job: Job, source: str) -> int:
+    """Run a job that was read."""
+    from ...service.launch import drive_detached, drive_here, prepare
+
+    if args.engine not in ENGINES:
+        raise PailotError(f"there is no engine '{args.engine}'; there is {', '.join(ENGINES)}")
+    made = plan(job)
+    if not args.quiet:
+        print_problems(made.warnings, sys.stderr)
+    prepared = prepare(
+        job,
+        made,
+        source,
+        cwd=os.getcwd(),
+        work_dir=args.workdir,
+        sandbox=args.sandbox,
+        detached=args.detach,
+        unique=args.unique,
+    )
+    if args.detach:
+        drive_detached(prepared)
+        return _print_started(args, prepared)
+    from ..live import Live
+
+    verdict = drive_here(prepared, Live(prepared.folder, prepared.plan, quiet=args.quiet, to_stderr=args.json))
+    if args.json:
+        _print_description(prepared)
+    elif not args.quiet or verdict["state"] != "SUCCEEDED":
+        _print_verdict(prepared, verdict)
+    return STATUSES[verdict["state"]]
+
+
+def masked_source(job: Job, text: str) -> str:
+    """The job file as it is kept: with its secrets masked."""
+    import json
+
+    if not job.secrets.names():
+        return text
+    from ...protocol.reader import parse_text
+    from ...protocol.yaml.writer import dump
+
+    root = parse_text(text, "-").root
+    if "secrets" in root:
+        root["secrets"] = "******"
+    try:
+        return dump(root)
+    except (TypeError, ValueError):
+        return json.dumps(root, default=str)
+
+
+def _print_started(args: Namespace, prepared: Run) -> int:
+    import json
+
+    if args.json:
+        print(json.dumps({"name": prepared.plan.name, "id": prepared.id, "folder": prepared.folder.path}))
+    else:
+        print(f"{prepared.plan.name} is running; pailot logs -f {prepared.plan.name}")
+    return OK
+
+
+def _print_description(prepared: Run) -> None:
+    import json
+
+    from ...service.runs import describe
+
+    row = prepared.index.get(prepared.id)
+    assert row is not None
+    print(json.dumps(describe(row, prepared.folder), indent=2))
+
+
+def _print_verdict(prepared: Run, verdict: Mapping[str, Any]) -> None:
+    seconds = verdict["ended"] - (verdict["started"] or verdict["ended"])
+    print(f"pailot: {prepared.plan.name} {verdict['state']} after {seconds:.1f} s: {verdict['reason']}", file=sys.stderr)
+    if verdict["state"] == "FAILED" and prepared.plan.task_count > 1:
+        print(f"pailot: more: pailot why {prepared.id}", file=sys.stderr)

@@ -1,0 +1,36 @@
+"""`pailot show RUN`: one run and its tasks."""
+
+from __future__ import annotations
+
+from ...api import current_user
+from ..main import OK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="name (then the latest of that name) or id")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: Namespace) -> int:
+    from ...service.runs import describe, find
+
+    row, folder = find(args.run, current_user())
+    shown = describe(row, folder)
+    if args.json:
+        import json
+
+        print(json.dumps(shown, indent=2))
+        return OK
+    print(f"{shown['user']}~{shown['name']} ({shown['id']}): {shown['state']}")
+    if shown["reason"]:
+        print(f"  {shown['reason']}")
+    print(f"  folder {shown['folder']}, attempt {shown['attempt']}")
+    for name, role in shown["taskRoles"].items():
+        for task in role["tasks"]:
+            ports = ", ".join(f"{label} {','.join(map(str, each))}" for label, each in task["ports"].items())
+            print(f"  {name}:{task['index']:<4} {task['state']:<10} {task['reason'] or ''}  {f'ports {ports}' if ports else ''}".rstrip())
+    return OK

@@ -1,0 +1,220 @@
+"""What a person sees of a run: its logs as they come, a word on every retry, one status line on a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from ..runtime import logs
+from ..service.driver import Watcher
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from ..planning import Plan
+    from ..service.folder import JobFolder
+
+CHUNK = 2048
+
+
+class Live(Watcher):
+    """Prints logs and events; a slow or closed terminal never holds up the run."""
+
+    def __init__(self, folder: JobFolder, plan: Plan, *, quiet: bool = False, to_stderr: bool = False) -> None:
+        self.folder, self.plan, self.quiet = folder, plan, quiet
+        self.single = plan.task_count == 1
+        self.out, self.err = (2, 2) if to_stderr else (1, 2)
+        self.sources: dict[tuple[int, str, int, int, str], Source] = {}
+        self.waiting: dict[int, list[bytes]] = {1: [], 2: []}
+        self.closed: set[int] = set()
+        self.status = StatusLine(plan) if os.isatty(2) and not quiet else None
+
+    def started(self, attempt: int, notes: list[str]) -> None:
+        for note in notes:
+            self._say(note)
+        if self.status:
+            self.status.begin()
+
+    def happened(self, event: Mapping[str, Any]) -> None:
+        words = event_words(event)
+        if words:
+            self._say(words)
+        if self.status:
+            self.status.happened(event)
+
+    def grown(self, attempt: int, role: str, index: int, task_attempt: int) -> None:
+        for stream in ("stdout", "stderr") if self.single else ("all",):
+            key = (attempt, role, index, task_attempt, stream)
+            source = self.sources.get(key)
+            if source is None:
+                path = os.path.join(self.folder.task(attempt, role, index), "attempts", str(task_attempt))
+                prefix = b"" if self.single else f"[{role}:{index}] ".encode()
+                source = self.sources[key] = Source(path, stream, prefix, self.err if stream == "stderr" else self.out)
+            source.behind = True
+
+    def descriptors(self) -> Mapping[int, Callable[[], None]]:
+        wanted = {source.target for source in self.sources.values() if source.behind}
+        wanted |= {target for target, lines in self.waiting.items() if lines}
+        return {target: (lambda target=target: self._write_some(target)) for target in wanted - self.closed}  # type: ignore[misc]  # bound early
+
+    def timeout(self) -> float | None:
+        return 1.0 if self.status else None
+
+    def tick(self) -> None:
+        if self.status:
+            self.status.tick(self._busy())
+
+    def finished(self, verdict: Mapping[str, Any]) -> None:
+        """Everything that is left; the run is over, so this may take its time."""
+        for attempt in range(self.folder.attempts()):
+            self._catch_up(attempt)
+        for target in (1, 2):
+            while target not in self.closed and self._write_some(target, last=True):
+                pass
+        if self.status:
+            self.status.clear()
+
+    def _catch_up(self, attempt: int) -> None:
+        for role in self.plan.roles.values():
+            for index in range(role.instances):
+                folder = os.path.join(self.folder.task(attempt, role.name, index), "attempts")
+                if os.path.isdir(folder):
+                    for number in sorted(int(name) for name in os.listdir(folder)):
+                        self.grown(attempt, role.name, index, number)
+
+    def _write_some(self, target: int, *, last: bool = False) -> bool:
+        """A little of what is waiting for a descriptor; answers whether there is more."""
+        data = self._next(target, last=last)
+        if data is None:
+            return False
+        if self.status:
+            self.status.clear()
+        try:
+            while data:
+                data = data[os.write(target, data) :]
+        except BlockingIOError:
+            return True
+        except OSError:
+            self.closed.add(target)  # nobody reads any more; the run goes on
+            return False
+        return True
+
+    def _next(self, target: int, *, last: bool) -> bytes | None:
+        if self.waiting[target]:
+            return self.waiting[target].pop(0)
+        for key, source in list(self.sources.items()):
+            if source.target == target and source.behind:
+                data = source.read(last=last)
+                if data:
+                    return data
+                if last:
+                    del self.sources[key]
+        return None
+
+    def _say(self, words: str) -> None:
+        if not self.quiet:
+            self.waiting[2].append(f"pailot: {words}\n".encode())
+
+    def _busy(self) -> bool:
+        return any(source.behind for source in self.sources.values()) or any(self.waiting.values())
+
+
+class Source:
+    """One log file and how far it was shown."""
+
+    def __init__(self, folder: str, stream: str, prefix: bytes, target: int) -> None:
+        self.folder, self.stream, self.prefix, self.target = folder, stream, prefix, target
+        self.offset = 0
+        self.behind = True
+        self.partial = b""
+
+    def read(self, *, last: bool) -> bytes:
+        """The next piece to show, whole lines only where there is a prefix."""
+        data, self.offset = logs.read(self.folder, self.stream, self.offset, CHUNK)
+        if not data:
+            self.behind = False
+            if last and self.partial:
+                rest, self.partial = self.partial, b""
+                return self.prefix + rest + b"\n"
+            return b""
+        if not self.prefix:
+            return data
+        lines = (self.partial + data).split(b"\n")
+        self.partial = lines.pop()
+        shown = b"".join(self.prefix + line + b"\n" for line in lines)
+        return shown or self.read(last=last)
+
+
+class StatusLine:
+    """One line below the logs: roles, running, ended, retries, time."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.began = time.monotonic()
+        self.ended = self.failed = self.retries = 0
+        self.shown = False
+        self.colour = not os.environ.get("NO_COLOR")
+
+    def begin(self) -> None:
+        self.began = time.monotonic()
+
+    def happened(self, event: Mapping[str, Any]) -> None:
+        kind = event["event"]
+        self.retries += kind in ("task-retry", "job-retry")
+        if kind == "task-ended":
+            self.ended += 1
+            self.failed += event.get("outcome") == "failed"
+        elif kind == "job-retry":
+            self.ended = self.failed = 0
+
+    def tick(self, busy: bool) -> None:
+        if busy:
+            return
+        import shutil
+
+        total = self.plan.task_count
+        parts = [self.plan.name, f"{total - self.ended} of {total} running", f"{int(time.monotonic() - self.began)} s"]
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        if self.retries:
+            parts.append(f"{self.retries} retries")
+        text = " · ".join(parts)[: shutil.get_terminal_size().columns - 1]
+        _to_terminal(f"\r\033[2m{text}\033[0m\033[K" if self.colour else f"\r{text}\033[K")
+        self.shown = True
+
+    def clear(self) -> None:
+        if self.shown:
+            _to_terminal("\r\033[K")
+            self.shown = False
+
+
+def event_words(event: Mapping[str, Any]) -> str:
+    """What is worth saying of an event, in words; nothing for most."""
+    kind = event["event"]
+    if kind == "task-retry":
+        return f"{event['role']}:{event['index']} {event['reason']}; trying again ({event['attempt']} of {event['of']}){_in(event)}"
+    if kind == "job-retry":
+        return f"{event['reason']}; trying the job again: {event['why']}{_in(event)}"
+    if kind == "task-held":
+        until = time.strftime("%H:%M:%S", time.localtime(event["until"]))
+        return f"{event['role']}:{event['index']} {event['reason']}; it is kept until {until}: pailot enter JOB {event['role']} {event['index']}"
+    if kind == "waiting":
+        return str(event["reason"])
+    if kind == "interrupt":
+        return "stopping; once more to kill it now" if event["times"] == 1 else "killing it now"
+    return ""
+
+
+def _in(event: Mapping[str, Any]) -> str:
+    return f" in {event['seconds']:.1f} s" if event["seconds"] >= 0.05 else ""
+
+
+def _to_terminal(text: str) -> None:
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        pass  # the terminal went away

@@ -1,0 +1,33 @@
+"""Waiting for files to change, by the kernel's own notification (inotify); a slow look where there is none."""
+
+from __future__ import annotations
+
+import os
+import select
+
+_MODIFY_OR_NEW = 0x00000002 | 0x00000100 | 0x00000080  # modified, created, moved here
+
+
+class Watch:
+    """Folders to be told about."""
+
+    def __init__(self) -> None:
+        import ctypes
+
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._descriptor = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._watched: set[str] = set()
+
+    def add(self, folder: str) -> None:
+        if self._descriptor < 0 or folder in self._watched or not os.path.isdir(folder):
+            return
+        if self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), _MODIFY_OR_NEW) >= 0:
+            self._watched.add(folder)
+
+    def wait(self, seconds: float) -> None:
+        """Until something changed, or the time is up (a network file system tells nothing)."""
+        if self._descriptor < 0:
+            select.select([], [], [], min(seconds, 0.25))
+            return
+        if select.select([self._descriptor], [], [], seconds)[0]:
+            os.read(self._descriptor, 1 << 16)

@@ -1,0 +1,49 @@
+"""The room travels to the task: what it may be written in, and what it may load."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).parents[3] / "src"
+FILES = sorted((SOURCES / "pailot" / "lifecycle").glob("*.py"))
+USE_ALL = """
+import sys
+before = set(sys.modules)
+from pailot.lifecycle import completion, exits, retry, states
+loaded = set(sys.modules) - before
+assert loaded <= {"__future__", "pailot", "pailot.values", "pailot.lifecycle", *("pailot.lifecycle." + name for name in
+    "completion exits retry states".split())}, loaded
+rules = [completion.RoleRule("worker", 2, 1, None)]
+assert completion.judge(rules, [completion.TaskEnd("worker", 1, False, 3)]).state == states.FAILED
+assert exits.classify(exits.End(1), "\\x1b[31mImportError: x").code == 232
+assert exits.classify(exits.End(None, 9), "").code == 137
+assert retry.delay(3, 1, 0) == 2
+assert retry.next_attempt("user", 0, 0, 1).counted_as == "user"
+"""
+
+
+def test_the_room_has_its_files() -> None:
+    assert {file.name for file in FILES} >= set("__init__.py completion.py exit_table.py exits.py retry.py states.py".split())
+
+
+@pytest.mark.parametrize("file", [*FILES, SOURCES / "pailot" / "values.py"], ids=lambda file: file.name)
+def test_python_3_9_can_read_it(file: Path) -> None:
+    ast.parse(file.read_text(encoding="utf-8"), feature_version=(3, 9))
+
+
+def test_it_loads_nothing_else() -> None:
+    subprocess.run([sys.executable, "-c", USE_ALL], check=True, env={**os.environ, "PYTHONPATH": str(SOURCES)})
+
+
+def test_python_3_9_can_run_it() -> None:
+    python = shutil.which("python3.9")
+    if not python or subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode:
+        pytest.skip("there is no Python 3.9 here")
+    subprocess.run([python, "-c", USE_ALL], check=True, env={**os.environ, "PYTHONPATH": str(SOURCES)})
