@@ -23,8 +23,8 @@ help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
 	    printf '  make %-7s %s\n' "$$name" "$$text"; done
 
-run: $(INSTALLED) ## Install Pailot into .venv and show the plan of the example job
-	$(BIN)/pailot plan examples/hello/job.yaml
+run: $(INSTALLED) ## Install Pailot into .venv and run the example job
+	$(BIN)/pailot run examples/hello/job.yaml
 
 test: $(VENV)/.installed-dev node ## Run all tests; ARGS="-k yaml" runs some
 	$(BIN)/python -m pytest $(ARGS)

@@ -18,10 +18,6 @@ from pailot.protocol.yaml import Timestamp, YamlError, parse
 
 from ..conftest import ROOT, Oracle
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 pytestmark = pytest.mark.node
 many = settings(max_examples=10 * settings().max_examples, suppress_health_check=[HealthCheck.too_slow])
 
@@ -50,6 +46,7 @@ CONTINUATIONS = ["more", "and: x", "# c", "- z", '"q"', "a #c", ""]
 KEYS = [*"a|b|c|key|k y|1|1.0|1e3|010|true|null|~|'s'|\"q\"|<<|x-y|x.y|a:b|$x|-a|?x|2019-01-01|é|0x1|a#b|a #b".split("|"), '"a\\n"']
 ODD_KEYS = ["[a]", "{a: 1}", "&z k", "!!str t", "*x", "|", "- a", "'a\n b'", "? k", "__proto__", "toString"]
 FILLING = ["", "", "   ", "# x", "  # y"]
+JOBS = [file.read_text() for file in sorted((ROOT / "examples").glob("*/*.yaml"))]
 SIGNS = " \n\r:-#\"'[]{}|>,&*!?%\tab1<=.~é"
 
 
@@ -124,6 +121,60 @@ class Writer:
         return text
 
 
+# What js-yaml accepts and we refuse, each with a message. Nothing else may differ: no text that both accept
+# has two values, and none that js-yaml refuses is accepted by us.
+
+
+class Refused(NamedTuple):
+    what: str
+    example: str
+    place: str
+    """A pattern for the text around our error, with ⌖ where it stands."""
+
+
+PROPERTY = r"(?:[&!]\S*[ \t]*)+"
+KEY = r"(?:\?\s+)?[\"']?"
+REFUSED = [
+    # js-yaml reads on where YAML ends a value or a line.
+    Refused("more after a quoted text or a closing bracket", "a: 'b' c: d", r"[\"'\]}]\s*⌖"),
+    Refused("a comment right after a quote or a bracket", "a: 'b'#c", r"[\"'\]}]⌖#"),
+    Refused("an item left empty between commas", "[a,,b]", r"⌖,"),
+    Refused("an entry of [] that begins with a colon", "[: a]", r"⌖:"),
+    Refused("an explicit key on the line of another or in []", "a: ? b", r"⌖\?\s"),
+    Refused("an explicit key that is a list below its '?'", "?\n- a", r"\?\s(?:.*\n)*? *⌖-\s"),
+    Refused("tabs before a value, where they show no depth", "a:\n\t- b", r"\t[ \t]*⌖"),
+    Refused("an empty line that is indented deeper than the text below", "a: |\n   \n  # b", r"⌖[|>].*\n(?: *\n)* +\n"),
+    Refused("a directive that is not %YAML", "%A b\n---\nc", r"⌖%"),
+    Refused("a directive with '---' indented below", "%YAML 1.2\n ---\na", r"%.*\n\s*⌖---"),
+    Refused("a character beyond the last one", '"\\U00110000"', r"⌖\".*\\U"),
+    Refused("half of a surrogate pair", '"\\ud800"', r"⌖\".*\\u"),
+    Refused("a control character in quotes or in a comment", "a: b # \x01", "⌖[\x01-\x1f\x7f-\x9f]"),
+    # js-yaml has keys that we do not read.
+    Refused("a list or a mapping as the first key", "[a]: b", r"[\]}]\s*⌖:"),
+    Refused("a list or a mapping as a key", "a: b\n[c]: d", r"^ *⌖[\[{].*"),
+    Refused("a tag, an anchor or an alias before a key", "a: b\n&c d: e", r"^ *⌖(?:\*|[&!]).*:\s"),
+    Refused("a tag or an anchor before an explicit key", "? &a b: c", rf"\?⌖\s+{PROPERTY}.*:\s"),
+    # js-yaml's value would surprise: it loses, overlooks or misplaces something.
+    Refused("a key named __proto__", "__proto__: a", rf"⌖{KEY}__proto__"),
+    Refused("an empty last item before an outer item", "- -\n- a", r"⌖-(?:\s+#.*|\s*)\n(?:\s*(?:#.*)?\n)*\s*-"),
+    Refused("a tag or an anchor above its value", "!!str\n1", rf"⌖\s*{PROPERTY}(?:#.*)?\n"),
+    Refused("an alias of an empty value", "a: &x\nb: *x", r"&(\S+)\s(?:.*\n)*.*⌖\*\1"),
+    Refused("an alias inside the value that it names", "a: &x [*x]", r"&(\S+)\s(?:.*\n)*.*⌖\*\1"),
+    Refused("text glued to '---'", "---a", r"^⌖---\S"),
+    Refused("a file that is one block text without indentation", "|\na", rf"\A(?:%.*|---|#.*|{PROPERTY}|\s)*⌖[|>]"),
+    Refused("a merge of something that is no mapping", "<<: [[a]]", rf"⌖{KEY}<<"),
+    # js-yaml knows more tags, and loses those of a block text.
+    Refused("a tag in its long form", "!<tag:yaml.org,2002:str> a", r"⌖!<"),
+    Refused("binary data with wrong padding", "!!binary ab======", r"⌖!!binary .*="),
+]
+
+
+def is_known(text: str, error: YamlError) -> bool:
+    text = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff") + "\n"
+    shown = text[: error.offset] + "⌖" + text[error.offset :]
+    return any(re.search(each.place, shown, re.MULTILINE) for each in REFUSED)
+
+
 # Verdicts
 
 
@@ -153,3 +204,58 @@ def in_order(value: Any) -> Any:
     if value["t"] == "map":
         return {**value, "v": sorted((key, in_order(item)) for key, item in value["v"])}
     return {"t": "null"} if value["t"] == "undefined" else value
+
+
+def compare(oracle: Oracle, text: str) -> None:
+    theirs = oracle.ask({"op": "yaml", "text": text})
+    try:
+        ours = typed(parse(text).root)
+    except YamlError as error:
+        assert not theirs["ok"] or is_known(text, error), f"only we refuse {text!r}: {error.message}"
+        return
+    assert theirs["ok"], f"only js-yaml refuses {text!r}: {theirs['message']}"
+    assert ours == in_order(theirs["value"]), repr(text)
+
+
+# Tests
+
+
+@many
+@given(seed=st.integers(0, 2**64 - 1))
+def test_generated_texts(oracle: Oracle, seed: int) -> None:
+    compare(oracle, Writer(seed).document())
+
+
+@many
+@given(seed=st.integers(0, 2**64 - 1))
+def test_generated_texts_with_slips(oracle: Oracle, seed: int) -> None:
+    writer = Writer(seed)
+    compare(oracle, writer.change(writer.document()))
+
+
+@many
+@given(seed=st.integers(0, 2**64 - 1))
+def test_job_files_with_slips(oracle: Oracle, seed: int) -> None:
+    writer = Writer(seed)
+    compare(oracle, writer.change(writer.piece(JOBS)))
+
+
+def test_real_job_files(oracle: Oracle, corpus: Path) -> None:
+    files = sorted(corpus.glob("*.yaml"))
+    assert files
+    for file in files:
+        compare(oracle, file.read_text())
+
+
+@pytest.mark.parametrize("scalar", [*SCALARS, *KEYS])
+def test_each_scalar_as_value_item_and_key(oracle: Oracle, scalar: str) -> None:
+    for text in (scalar, f"k: {scalar}\n", f"- {scalar}\n", f"[{scalar}]", f"{{k: {scalar}}}", f"{scalar}: v\n"):
+        compare(oracle, text)
+
+
+@pytest.mark.parametrize("difference", REFUSED, ids=lambda difference: difference.what)
+def test_a_listed_difference_still_is_one(oracle: Oracle, difference: Refused) -> None:
+    assert oracle.ask({"op": "yaml", "text": difference.example})["ok"]
+    with pytest.raises(YamlError) as caught:
+        parse(difference.example)
+    assert is_known(difference.example, caught.value)

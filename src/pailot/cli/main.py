@@ -14,6 +14,17 @@ if TYPE_CHECKING:
 OK, FAILED, INVALID, STOPPED, UNREACHABLE, DENIED = 0, 1, 2, 3, 4, 5
 
 COMMANDS = {
+    "run": "run a job here, now",
+    "ps": "list runs",
+    "show": "show a run and its tasks",
+    "logs": "print what tasks printed; -f follows",
+    "wait": "wait until a run is over",
+    "stop": "stop runs",
+    "rerun": "run a job again",
+    "events": "what happened in a run, in order",
+    "why": "why a run is in the state it is in",
+    "enter": "a shell in the folder of a task, with its environment",
+    "gc": "remove old runs",
     "validate": "check job files; every problem at once",
     "plan": "show exactly what each task of a job would run",
     "init": "write a commented starter job",

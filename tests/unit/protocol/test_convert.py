@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pailot.protocol import CODES, Job, read
@@ -526,6 +526,7 @@ JOBS = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(JOBS)
 def test_from_v1_to_v2_and_back(value: dict[str, Any]) -> None:
     text = json.dumps(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pailot.protocol.yaml import Timestamp, parse
@@ -25,6 +25,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(values)
 @example({"a": "\n"})
 @example({"a": "x\n\n", "b": ["y\n\n\n", {"c": "\nz"}]})
@@ -36,11 +37,13 @@ def test_every_value_reads_back(value: Any) -> None:
     assert document.root == value
 
 
+@settings(deadline=None)
 @given(values)
 def test_nothing_written_is_read_otherwise_by_yaml_1_2(value: Any) -> None:
     assert not parse(dump(value)).ambiguous
 
 
+@settings(deadline=None)
 @given(values)
 def test_pyyaml_reads_the_same(value: Any) -> None:
     yaml = pytest.importorskip("yaml")
@@ -56,6 +59,7 @@ def _without_numbers(value: Any) -> Any:
     return None if isinstance(value, float) else value
 
 
+@settings(deadline=None)
 @given(st.text().filter(lambda text: "\n" not in text), st.sampled_from(["", "x", "'", '"', "\\"]))
 def test_one_line_texts_stay_on_one_line(text: str, tail: str) -> None:
     assert dump({"k": text + tail}).count("\n") == 1

@@ -1,0 +1,75 @@
+"""The engine interface: the narrow waist between what is to run and where it runs.
+
+An engine is handed one attempt of a job and is then observed; it is never asked to remember.
+"""
+
+from __future__ import annotations
+
+from ..values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Protocol
+
+    from ..planning import Plan
+
+ABSENT, STARTING, RUNNING, ENDED, LOST = "absent", "starting", "running", "ended", "lost"
+
+
+class Attempt(Value):
+    """One attempt of a job: what to run, and the folder where it is written down."""
+
+    plan: Plan
+    number: int
+    folder: str
+    secrets: Mapping[str, str] = {}
+    """What stands in the scripts for a secret, and the secret; never written."""
+    hidden: tuple[str, ...] = ()
+    """Texts that no log may show."""
+    cwd: str = ""
+    work_dir: str = ""
+    environment: Mapping[str, str] = {}
+    checkpoints: str = ""
+    cache: str = ""
+    sandbox: bool = False
+    home: str = ""
+
+
+class Observed(Value):
+    """What was seen of a task: its state and, once it has ended, its final record."""
+
+    role: str
+    index: int
+    state: str
+    final: Mapping[str, Any] | None = None
+
+
+class EngineError(Exception):
+    """An engine cannot do what it is asked; the message says why and what to do."""
+
+
+if TYPE_CHECKING:
+
+    class Engine(Protocol):
+        """Where tasks run."""
+
+        name: str
+
+        def start(self, attempt: Attempt) -> Sequence[str]:
+            """Start every task of an attempt, once; answers notes for the user."""
+
+        def observe(self, attempt: Attempt) -> Sequence[Observed]:
+            """What every task of an attempt is doing, at any time, after any crash."""
+
+        def changes(self) -> int | None:
+            """A readable file descriptor that says 'look again', or None."""
+
+        def events(self) -> Sequence[Mapping[str, Any]]:
+            """What happened since the last call: retries, growing logs. The truth is in `observe`."""
+
+        def stop(self, attempt: Attempt, grace: float, why: str, *, now: bool = False) -> str:
+            """Stop an attempt; the first reason is durable and wins, and is answered."""
+
+        def close(self) -> None:
+            """Leave nothing behind."""

@@ -1,0 +1,324 @@
+"""Tasks as processes of this machine: one forked shim each."""
+
+from __future__ import annotations
+
+import os
+import signal
+import _socket as socket
+
+from ...lifecycle.states import LAUNCHER_LOST
+from ...planning import placement as placing
+from ...runtime import processes
+from ...runtime.records import read_record, write_record
+from ...runtime.shim import claim_stop, run_and_exit
+from ...runtime.task import Task
+from ..base import ABSENT, ENDED, LOST, RUNNING, STARTING, EngineError, Observed
+from . import machine, workdir
+from .gpus import Gpus, GpusBusy, discover, variables
+from .ports import Ports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from ...planning import RolePlan
+    from ..base import Attempt
+
+MAX_TASKS = 4_000
+ADDRESS = "127.0.0.1"
+
+
+class LocalEngine:
+    """Runs attempts on this machine; lives as long as the process that drives them."""
+
+    name = "local"
+
+    def __init__(self, waiting: Callable[[str], None] = lambda words: None) -> None:
+        self.waiting = waiting
+        self.shims: dict[int, tuple[str, int]] = {}
+        self.ended: dict[tuple[str, int], int] = {}
+        self.ports: Ports | None = None
+        self.gpus: Gpus | None = None
+        self.channel, self._shim_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.channel.setblocking(False)
+        self._shim_channel.setblocking(False)
+        self.channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        self._liveness, self._alive = os.pipe2(os.O_CLOEXEC)
+        processes.become_subreaper()
+
+    def start(self, attempt: Attempt) -> Sequence[str]:
+        """Everything the tasks need first, then all of them at once."""
+        plan = attempt.plan
+        if plan.task_count > MAX_TASKS:
+            raise EngineError(f"{plan.task_count} tasks are more than the {MAX_TASKS} that one machine is asked to run")
+        notes = self._notes(attempt)
+        tasks = [(role, index) for role in plan.roles.values() for index in range(role.instances)]
+        gpus = self._take_gpus(attempt)
+        placement = self._place(attempt)
+        provided = self._provide(attempt)
+        folders = {(role.name, index): _task_folder(attempt, role.name, index) for role, index in tasks}
+        for folder in folders.values():
+            os.makedirs(folder)
+        works = workdir.prepare(
+            attempt.cwd, [os.path.join(folder, "work") for folder in folders.values()], attempt.work_dir, [attempt.home]
+        )
+        peers = os.path.join(attempt.folder, "peers.json")
+        write_record(peers, {"peers": placing.peers(plan, placement)}, durable=False)
+        shared = placing.shared_variables(plan, placement)
+        wrapper = _sandbox(attempt) if attempt.sandbox else ()
+        write_record(
+            os.path.join(attempt.folder, "attempt.json"),
+            {
+                "boot": processes.boot_id(),
+                "driver": os.getpid(),
+                "ports": {f"{role}:{index}": {label: list(each) for label, each in ports.items()} for (role, index), ports in placement.ports.items()},
+                "host": ADDRESS,
+            },
+        )
+        for (role, index), work in zip(tasks, works, strict=True):
+            checkpoint = os.path.join(attempt.checkpoints, f"{role.name}-{index}")
+            os.makedirs(checkpoint, exist_ok=True)
+            environment = {
+                **attempt.environment,
+                **role.environment,
+                **shared,
+                **placing.task_variables(plan, placement, role.name, index),
+                **role.task_environment(index),
+                **variables(gpus.get((role.name, index), ())),
+                **provided.get(role.name, {}),
+                "PAI_WORK_DIR": work,
+                "PAI_PEERS_FILE": peers,
+                "PAI_CHECKPOINT_DIR": checkpoint,
+                "FC_FRAMEWORK_ATTEMPT_ID": str(attempt.number),
+                **plan.options.environment,
+            }
+            self._fork(self._task(attempt, role, index, folders[role.name, index], work, environment, wrapper))
+        return notes
+
+    def observe(self, attempt: Attempt) -> Sequence[Observed]:
+        """Each task as its folder and its shim tell."""
+        self._reap()
+        living = set(self.shims.values())
+        return [
+            _observe(_task_folder(attempt, role.name, index), role.name, index, (role.name, index) in living)
+            for role in attempt.plan.roles.values()
+            for index in range(role.instances)
+        ]
+
+    def newly_ended(self, attempt: Attempt) -> list[Observed]:
+        """The tasks whose shims ended since the last call, in the order of their end."""
+        before = set(self.ended)
+        self._reap()
+        found = [
+            _observe(_task_folder(attempt, role, index), role, index, False) for role, index in self.ended if (role, index) not in before
+        ]
+        return sorted(found, key=lambda each: (each.final or {}).get("ended") or 0)
+
+    def changes(self) -> int:
+        return self.channel.fileno()
+
+    def events(self) -> list[Mapping[str, Any]]:
+        """Messages of the shims since the last call."""
+        import json
+
+        found: list[Mapping[str, Any]] = []
+        grown: dict[tuple[str, int], int] = {}
+        while True:
+            try:
+                message = self.channel.recv(1 << 16)
+            except BlockingIOError:
+                break
+            if message[:1] == b"L":
+                index, number, role = message[1:].split(b" ", 2)
+                grown[role.decode(), int(index)] = int(number)
+            else:
+                try:
+                    found.append(json.loads(message))
+                except ValueError:
+                    continue  # cut off; the folder holds the truth
+        found += [{"event": "grown", "role": role, "index": index, "attempt": number} for (role, index), number in grown.items()]
+        return found
+
+    def stop(self, attempt: Attempt, grace: float, why: str, *, now: bool = False) -> str:
+        """The reason is written first, then every shim is told to look."""
+        stands = claim_stop(attempt.folder, why, grace)
+        if now:
+            with open(os.path.join(attempt.folder, "kill"), "w"):
+                pass
+        processes.send(self.shims, signal.SIGTERM)
+        return stands
+
+    def alive(self) -> bool:
+        """Whether any shim is still there."""
+        return bool(self.shims)
+
+    def close(self) -> None:
+        """Take back ports and GPUs; a shim that is still there is told by the closing pipe."""
+        for each in (self.ports, self.gpus):
+            if each is not None:
+                each.close()
+        self.ports = self.gpus = None
+        self.channel.close()
+        self._shim_channel.close()
+        os.close(self._alive)
+        os.close(self._liveness)
+
+    def release(self) -> None:
+        """Between two attempts: ports and GPUs are taken anew."""
+        for each in (self.ports, self.gpus):
+            if each is not None:
+                each.close()
+        self.ports = self.gpus = None
+        self.ended.clear()
+
+    # Before the start
+
+    def _notes(self, attempt: Attempt) -> list[str]:
+        plan = attempt.plan
+        cpus = sum(role.instances * role.resources.cpu for role in plan.roles.values())
+        memory = sum(role.instances * role.resources.memory_mb for role in plan.roles.values())
+        notes = []
+        if cpus > machine.cpus():
+            notes.append(f"the job asks for {cpus} CPUs, this machine has {machine.cpus()}; it goes on with those")
+        if memory > machine.memory_mb():
+            notes.append(f"the job asks for {memory} MB of memory, this machine has {machine.memory_mb()} MB; it goes on with that")
+        return notes
+
+    def _take_gpus(self, attempt: Attempt) -> dict[tuple[str, int], tuple[Any, ...]]:
+        plan = attempt.plan
+        wanted = [(role.name, index, role.resources.gpu) for role in plan.roles.values() for index in range(role.instances) if role.resources.gpu]
+        if not wanted:
+            return {}
+        found = discover(os.environ.get("PAILOT_GPUS", "auto"))
+        total = sum(count for _, _, count in wanted)
+        if total > len(found):
+            self.waiting(f"the job asks for {total} GPUs, this machine has {len(found)}; it goes on with those")
+        self.gpus = Gpus(found, plan.full_name)
+        given: dict[tuple[str, int], tuple[Any, ...]] = {}
+        while True:
+            try:
+                taken = list(self.gpus.take(min(total, len(found))))
+                break
+            except GpusBusy as busy:
+                self.waiting(f"waiting for GPUs: {busy.holders}")
+                self.gpus.wait_for_one()
+        for role, index, count in wanted:
+            given[role, index], taken = tuple(taken[:count]), taken[count:]
+        return given
+
+    def _place(self, attempt: Attempt) -> placing.Placement:
+        self.ports = Ports()
+        plan = attempt.plan
+        places: dict[tuple[str, int], dict[str, tuple[int, ...]]] = {}
+        needed = sum(
+            count for role in plan.roles.values() for label, count in role.resources.ports.items() if label not in role.port_base
+        )
+        masters = sum(1 for role in plan.roles.values() if "master" not in role.resources.ports)
+        total = sum(
+            role.instances * sum(count for label, count in role.resources.ports.items() if label not in role.port_base)
+            for role in plan.roles.values()
+        )
+        pool = iter(self.ports.take(total + masters)) if needed or masters else iter(())
+        for role in plan.roles.values():
+            for index in range(role.instances):
+                mine: dict[str, tuple[int, ...]] = {}
+                for label, count in role.resources.ports.items():
+                    first = role.port_base.get(label)
+                    if first:
+                        mine[label] = tuple(self.ports.take_exactly(first + index * count, count))
+                    else:
+                        mine[label] = tuple(next(pool) for _ in range(count))
+                if index == 0 and "master" not in mine:
+                    mine["master"] = (next(pool),)
+                places[role.name, index] = mine
+        return placing.Placement(dict.fromkeys(places, ADDRESS), places)
+
+    def _provide(self, attempt: Attempt) -> Mapping[str, Mapping[str, str]]:
+        if not any(role.provisions for role in attempt.plan.roles.values()):
+            return {}
+        from .provide import provide
+
+        return provide(attempt.plan, attempt.folder, attempt.cache)
+
+    def _task(
+        self,
+        attempt: Attempt,
+        role: RolePlan,
+        index: int,
+        folder: str,
+        work: str,
+        environment: Mapping[str, str],
+        wrapper: tuple[str, ...],
+    ) -> Task:
+        options = attempt.plan.options
+        return Task(
+            role=role.name,
+            index=index,
+            folder=folder,
+            work_dir=work,
+            environment=environment,
+            main=role.scripts.main,
+            start=role.scripts.start,
+            exit=role.scripts.exit,
+            secrets=attempt.secrets,
+            hidden=attempt.hidden,
+            attempt_folder=attempt.folder,
+            retries=role.task_retry_count,
+            retry_delay=options.retry_delay_seconds,
+            grace=options.grace_seconds,
+            hold_seconds=options.hold_on_failure_minutes * 60,
+            hold_command=options.hold_command or "",
+            memory_mb=role.resources.memory_mb,
+            cpus=role.resources.cpu,
+            wrapper=wrapper,
+        )
+
+    # Shims
+
+    def _fork(self, task: Task) -> None:
+        pid = os.fork()
+        if pid == 0:
+            os.close(self._alive)
+            run_and_exit(task, self._shim_channel.fileno(), self._liveness)
+        self.shims[pid] = (task.role, task.index)
+
+    def _reap(self) -> None:
+        """Shims that ended; what a killed shim left behind has become our child and is killed."""
+        orphans = False
+        while True:
+            try:
+                pid, _ = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            task = self.shims.pop(pid, None)
+            if task is not None:
+                self.ended[task] = pid
+            else:
+                orphans = True
+        left = processes.descendants(os.getpid(), frozenset(self.shims)) if self.ended or orphans else []
+        if left:
+            processes.kill_all(os.getpid(), frozenset(self.shims))
+
+
+def _task_folder(attempt: Attempt, role: str, index: int) -> str:
+    return os.path.join(attempt.folder, "tasks", f"{role}-{index}")
+
+
+def _observe(folder: str, role: str, index: int, alive: bool) -> Observed:
+    final = read_record(os.path.join(folder, "final.json"))
+    if final is not None:
+        return Observed(role, index, ENDED, final)
+    if not os.path.exists(os.path.join(folder, "claim")):
+        return Observed(role, index, STARTING if alive else ABSENT)
+    if alive:
+        return Observed(role, index, RUNNING)
+    return Observed(role, index, LOST, {"outcome": "lost", "reason": "its shim was killed", "stop": LAUNCHER_LOST, "exitCode": None})
+
+
+def _sandbox(attempt: Attempt) -> tuple[str, ...]:
+    from .sandbox import wrapper
+
+    return wrapper(attempt)

@@ -1,0 +1,123 @@
+"""When is a job attempt over, and how did it end?
+
+Each role has two bounds: so many failed tasks fail the job, so many succeeded tasks complete it. The first task that brings
+its role to a bound decides for the whole job; if all tasks end and none does, the job has succeeded.
+Only final ends count: a task that is tried again has not ended, and a lost task is no end but a failure of the platform.
+"""
+
+from __future__ import annotations
+
+from ..values import Value
+from . import exits, states
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class RoleRule(Value):
+    """The bounds of one role; None switches a bound off, and one above `instances` is never reached."""
+
+    name: str
+    instances: int
+    min_failed: int | None
+    min_succeeded: int | None
+
+
+class TaskEnd(Value):
+    """How a task ended for good: its exit code or a signal, and in `reason` how it failed, where these do not say it all."""
+
+    role: str
+    index: int
+    succeeded: bool
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str = ""
+
+
+class Verdict(Value):
+    """How the job ended, and why; `role` and `index` name the task that decided, if one did.
+
+    `exit_code` is that task's own: None if a signal killed it. Without a deciding task it is 0.
+    """
+
+    state: str
+    reason: str
+    role: str | None = None
+    index: int | None = None
+    exit_code: int | None = None
+
+
+def judge(rules: Iterable[RoleRule], ended: Iterable[TaskEnd]) -> Verdict | None:
+    """The verdict over the final ends of tasks, in the order in which they happened; None while the job goes on."""
+    tally = Tally(rules)
+    for end in ended:
+        tally.add(end)
+    return tally.verdict
+
+
+class Tally:
+    """`judge`, one end at a time: a driver with thousands of tasks need not count all of them again for each.
+
+    The first end of a task counts and a repeated one does not, so a journal may be replayed; nothing changes a verdict.
+    """
+
+    verdict: Verdict | None
+
+    def __init__(self, rules: Iterable[RoleRule]) -> None:
+        self._rules = {rule.name: rule for rule in rules}
+        self._failed = dict.fromkeys(self._rules, 0)
+        self._succeeded = dict.fromkeys(self._rules, 0)
+        self._ended: set[tuple[str, int]] = set()
+        self._tasks = sum(rule.instances for rule in self._rules.values())
+        self.verdict = self._all_ended()
+
+    def add(self, end: TaskEnd) -> Verdict | None:
+        """Counts a final end; answers the verdict once there is one. Raises ValueError for a task that the job does not have."""
+        rule = self._rules.get(end.role)
+        if rule is None or not 0 <= end.index < rule.instances:
+            raise ValueError(f"the job has no task {end.role}:{end.index}")
+        task = (end.role, end.index)
+        if self.verdict is None and task not in self._ended:
+            self._ended.add(task)
+            counts = self._succeeded if end.succeeded else self._failed
+            counts[end.role] += 1
+            bound = rule.min_succeeded if end.succeeded else rule.min_failed
+            self.verdict = _decided(end, bound) if counts[end.role] == bound else self._all_ended()
+        return self.verdict
+
+    def _all_ended(self) -> Verdict | None:
+        if len(self._ended) < self._tasks:
+            return None
+        failed, succeeded = sum(self._failed.values()), sum(self._succeeded.values())
+        counted = f"{succeeded} succeeded and {failed} failed"
+        reason = f"all tasks have ended, {counted}, and no role reached a bound of its completion policy, which counts as success"
+        return Verdict(states.SUCCEEDED, reason, exit_code=0)
+
+
+def _decided(end: TaskEnd, bound: int) -> Verdict:
+    """The verdict of the task that made its role reach a bound."""
+    kind, state, verb, key = (
+        ("succeeded", states.SUCCEEDED, "complete", "minSucceededInstances")
+        if end.succeeded
+        else ("failed", states.FAILED, "fail", "minFailedInstances")
+    )
+    counted = f"1 {kind} task of {end.role!r} {verb}s" if bound == 1 else f"{bound} {kind} tasks of {end.role!r} {verb}"
+    reason = f"{end.role}:{end.index} {_how(end)}, and {counted} the job ({key}: {bound})"
+    return Verdict(state, reason, end.role, end.index, end.exit_code)
+
+
+def _how(end: TaskEnd) -> str:
+    if end.succeeded:
+        said = "succeeded"
+    elif end.exit_code is None and end.signal is None:
+        said = "failed"
+    elif end.exit_code == 0 and end.signal is None:  # a callback failed, say
+        said = "failed although its commands exited with 0"
+    else:
+        said = exits.words(exits.End(end.exit_code, end.signal))
+    if end.succeeded or not end.reason:
+        return said
+    if said in end.reason:  # `exited with 137 because …`, `its start callbacks exited with 2`
+        return end.reason if end.reason.startswith(said) else f"failed: {end.reason}"
+    return f"{said} ({end.reason})"

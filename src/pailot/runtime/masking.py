@@ -1,0 +1,283 @@
+"""Secrets are starred out of a stream of bytes, however it is cut into pieces.
+
+Every occurrence of every form of a secret is masked; occurrences that overlap become one mask, so that of two secrets
+that share an end and a beginning nothing is left over. What can still grow into a secret is held back, and no more.
+"""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MASK = b"******"
+SHORTEST = 4  # characters; anything shorter would star out half of every log
+WRAP = 76  # where `base64` breaks its lines
+
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_JSON_SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+# Which bytes are rare enough to look for, until the first long chunk shows what this log is made of.
+_TYPICAL = (
+    b"2024-05-17 12:34:56,789 INFO  [worker:0] epoch 3/90 step 1200: loss=0.6931 accuracy=0.5127 (eta 0:14:03)\n"
+    b'  File "/usr/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1501, in _call_impl\n'
+    b"Collecting requests>=2.28 Downloading https://files.pythonhosted.org/packages/requests-2.31.0-py3-none-any.whl\n"
+    b"WARNING: the directory or its parent is not owned by the current user; ERROR: exit code 1\n"
+)
+_SAMPLE = 16_384  # a chunk of this size is good evidence of which bytes are rare
+_PATIENCE = 64  # chunks between two looks at which bytes are rare
+
+
+def mask_text(text: str, secrets: Iterable[str]) -> str:
+    """The text with every form of every secret masked."""
+    errors = _errors(text)
+    masker = Masker(secrets)
+    return (masker.feed(text.encode("utf-8", errors)) + masker.flush()).decode("utf-8", errors)
+
+
+class Masker:
+    """Masks secrets in the bytes fed to it; one stream each (`twin` gives another stream the same secrets)."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self._search = _Search(_forms(secrets))
+        self._held = b""
+        self._covered = 0  # so many bytes at the start of `_held` are already behind a mask that has gone out
+
+    def twin(self) -> Masker:
+        """A masker for another stream; the search for the secrets, dear to prepare, is shared."""
+        other = Masker(())
+        other._search = self._search
+        return other
+
+    def feed(self, chunk: bytes) -> bytes:
+        """What may be shown now. Only an end that is the beginning of a secret waits for the next chunk."""
+        if not self._search.groups:
+            return chunk
+        data = self._held + chunk if self._held else chunk
+        # Before the cut no match can begin that more input would complete or lengthen: all there is decided.
+        cut = self._search.cut(data)
+        return self._emit(data, cut)
+
+    def flush(self) -> bytes:
+        """What was held back, at the end of the stream: nothing follows that could complete a secret."""
+        return self._emit(self._held, len(self._held)) if self._held else b""
+
+    def _emit(self, data: bytes, cut: int) -> bytes:
+        spans = self._search.spans(data)
+        position = self._covered
+        if not spans and not position:
+            self._held = data[cut:]
+            return data[:cut]
+        pieces: list[bytes] = []
+        spans.sort()
+        for start, end in spans:
+            if start >= cut:
+                break
+            if start < position:  # overlaps the mask before it
+                position = max(position, end)
+            else:
+                pieces += (data[position:start], MASK)
+                position = end
+        if position < cut:
+            pieces.append(data[position:cut])
+        self._held = data[cut:]
+        self._covered = max(position - cut, 0)
+        return b"".join(pieces)
+
+
+class _Form:
+    """A string to look for, and the longer ones that contain it: they can only be where it is."""
+
+    __slots__ = ("text", "longer")
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        self.longer: list[tuple[int, bytes]] = []  # where in the longer one this one begins
+
+    def found(self, data: bytes, at: int, spans: list[tuple[int, int]]) -> None:
+        spans.append((at, at + len(self.text)))
+        for offset, text in self.longer:
+            if at >= offset and data.startswith(text, at - offset):
+                spans.append((at - offset, at - offset + len(text)))
+
+
+class _Search:
+    """Finds every occurrence of many strings in a chunk, much faster than one search for each.
+
+    Each string is given an anchor, a byte of it that is rare in this log; few anchors serve all strings. Looking for one byte
+    runs at the speed of memory, and where an anchor is, the byte after it tells which strings are worth comparing.
+    """
+
+    def __init__(self, forms: Iterable[bytes]) -> None:
+        self.forms: list[_Form] = []
+        self._texts = sorted(forms, key=lambda text: (len(text), text))
+        self._first = {text[0] for text in self._texts}
+        self._ends: dict[bytes, list[tuple[int, bytes]]] = {}  # two bytes: where a string's beginning may end with them
+        for text in self._texts:
+            for form in self.forms:
+                offset = text.find(form.text)
+                if offset >= 0:
+                    form.longer.append((offset, text))
+                    break
+            else:
+                self.forms.append(_Form(text))
+        self._chunks = _PATIENCE  # since the last look
+        self.groups = self._plan(_TYPICAL)
+
+    def _plan(self, sample: bytes) -> list[tuple[int, dict[int, list[tuple[int, _Form]]], list[_Form]]]:
+        """Anchors that together serve all strings: each time the byte that costs least for each string it serves."""
+        bytes_of = {form: form.text[:-1] for form in self.forms}
+        price = {byte: sample.count(byte) + len(sample) / 1500 for byte in set(b"".join(bytes_of.values()))}
+        left = list(self.forms)
+        groups = []
+        while left:
+            served = dict.fromkeys(price, 0)
+            for form in left:
+                for byte in set(bytes_of[form]):
+                    served[byte] += 1
+            anchor = min((byte for byte in served if served[byte]), key=lambda byte: (price[byte] / served[byte], byte))
+            after: dict[int, list[tuple[int, _Form]]] = {}
+            chosen = [form for form in left if anchor in bytes_of[form]]
+            for form in chosen:
+                offset = form.text.index(anchor)
+                after.setdefault(form.text[offset + 1], []).append((offset, form))
+            groups.append((anchor, after, chosen))
+            left = [form for form in left if anchor not in bytes_of[form]]
+        return groups
+
+    def spans(self, data: bytes) -> list[tuple[int, int]]:
+        """Where strings are, in no order, overlapping ones included."""
+        spans: list[tuple[int, int]] = []
+        find = data.find
+        last = len(data) - 1  # an anchor is never the last byte of its string
+        most = 64 + len(data) // 256
+        crowded = False
+        for anchor, after, forms in self.groups:
+            at = find(anchor, 0, last)
+            seen = 0
+            while at >= 0:
+                candidates = after.get(data[at + 1])
+                if candidates:
+                    for offset, form in candidates:
+                        if at >= offset and data.startswith(form.text, at - offset):
+                            form.found(data, at - offset, spans)
+                elif seen > most:
+                    break
+                seen += 1
+                at = find(anchor, at + 1, last)
+            if at >= 0:  # not rare here after all: from here on one search for each string is faster
+                crowded = True
+                for form in forms:
+                    start = find(form.text, max(at - len(form.text) + 1, 0))
+                    while start >= 0:
+                        form.found(data, start, spans)
+                        start = find(form.text, start + 1)
+        self._chunks += 1
+        if crowded and self._chunks >= _PATIENCE and len(data) >= _SAMPLE:
+            self._chunks = 0
+            self.groups = self._plan(data)
+        return spans
+
+    def cut(self, data: bytes) -> int:
+        """Where the longest end of the data begins that is the beginning of a string, but not all of it; else its length."""
+        size = len(data)
+        if not size:
+            return 0
+        for length, text in self._ending(data[-2:]):
+            if length <= size and text.startswith(data[size - length :]):
+                return size - length
+        return size - 1 if data[-1] in self._first else size
+
+    def _ending(self, pair: bytes) -> list[tuple[int, bytes]]:
+        """The beginnings of strings that end with these two bytes, longest first. Most pairs, as at a line's end, have none."""
+        known = self._ends.get(pair)
+        if known is None:
+            known = []
+            for text in self._texts:
+                at = text.find(pair, 0, -1) if len(pair) == 2 else -1
+                while at >= 0:
+                    known.append((at + 2, text))
+                    at = text.find(pair, at + 1, -1)
+            known.sort(reverse=True)
+            if len(self._ends) > 4096:  # binary output has all pairs
+                self._ends.clear()
+            self._ends[pair] = known
+        return known
+
+
+def _forms(secrets: Iterable[str]) -> set[bytes]:
+    """What to look for: each secret as it is, and as programs commonly print it."""
+    forms: set[bytes] = set()
+    for secret in secrets:
+        if len(secret) < SHORTEST:
+            continue
+        # A file's last line break is dropped by `$(cat file)`, and lines are printed one by one, often indented.
+        bare = secret.strip()
+        for text in {secret, bare if len(bare) >= SHORTEST else secret}:
+            errors = _errors(text)
+            raw = text.encode("utf-8", errors)
+            forms.add(raw)
+            forms.update(_base64(raw))
+            if not raw.isalnum():  # else these are all the same
+                forms.update(_quoted(raw))
+                forms.update(form.encode("utf-8", errors) for form in (_json(text, False), _json(text, True)))
+                forms.add(raw.replace(b"'", b"'\\''"))  # how bash prints it with `set -x`
+        for line in secret.replace("\r", "\n").split("\n"):
+            line = line.strip()
+            if len(line) >= SHORTEST:
+                forms.add(line.encode("utf-8", _errors(line)))
+    return forms
+
+
+def _base64(raw: bytes) -> set[bytes]:
+    """The secret's base64, alone and inside that of a longer text (`user:secret`), as far as the secret alone decides it.
+
+    What of its first and last byte shares a character with its neighbours stays: at most four bits of each.
+    """
+    forms: set[bytes] = set()
+    for shift in range(3):
+        start = -(-8 * shift // 6)
+        found = {b2a_base64(b"\0" * shift + raw, newline=False)[start : 8 * (shift + len(raw)) // 6]}
+        for whole in (raw, raw + b"\n"):  # `echo $SECRET | base64` adds a line break
+            padded = b2a_base64(b"\0" * shift + whole, newline=False)[start:]
+            found.update((padded, padded.rstrip(b"=")))
+            if len(padded) > WRAP and not shift:
+                found.update(padded[at : at + WRAP] for at in range(0, len(padded), WRAP))
+        forms.update(form for form in found if len(form) >= 6)  # shorter ones are found in innocent words
+    return forms | {form.replace(b"+", b"-").replace(b"/", b"_") for form in forms}
+
+
+def _quoted(raw: bytes) -> set[bytes]:
+    """The secret in a URL. What is left as it is differs between programs: a path, JavaScript, a form."""
+    forms = set()
+    for safe, space in (b"", b"%20"), (b"/", b"%20"), (b"!*'()", b"%20"), (b"", b"+"), (b"*", b"+"):
+        keep = _UNRESERVED.union(safe)
+        for pattern in (b"%%%02X", b"%%%02x"):
+            forms.add(b"".join(bytes((b,)) if b in keep else space if b == 32 else pattern % b for b in raw))
+    return forms
+
+
+def _json(text: str, ascii_only: bool) -> str:
+    pieces = []
+    for char in text:
+        code = ord(char)
+        if char in _JSON_SHORT:
+            pieces.append(_JSON_SHORT[char])
+        elif code > 0xFFFF and ascii_only:
+            code -= 0x10000
+            pieces.append("\\u%04x\\u%04x" % (0xD800 | code >> 10, 0xDC00 | code & 0x3FF))  # noqa: UP031
+        elif code < 32 or (code > 126 and ascii_only):
+            pieces.append("\\u%04x" % code)  # noqa: UP031
+        else:
+            pieces.append(char)
+    return "".join(pieces)
+
+
+def _errors(text: str) -> str:
+    """How to encode text that may hold bytes of an environment variable, or half a surrogate pair of a JSON file."""
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return "surrogatepass"
+    return "surrogateescape"

@@ -1,0 +1,112 @@
+"""Processes of this machine: who descends from whom, who is still the same, how to end them all."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Set
+
+_PR_SET_CHILD_SUBREAPER = 36
+_libc = None
+
+
+def become_subreaper() -> None:
+    """From now on orphaned descendants become our children, so that none can hide by daemonising."""
+    global _libc
+    if _libc is None:
+        import ctypes
+
+        _libc = ctypes.CDLL(None, use_errno=True)
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def boot_id() -> str:
+    """Which start of the machine this is."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as stream:
+            return stream.read().strip()
+    except OSError:
+        return ""
+
+
+def start_time(pid: int) -> str:
+    """When a process began, in the kernel's own unit; with the boot id it tells a reused number apart."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return stream.read().rpartition(b") ")[2].split()[19].decode()
+    except (OSError, IndexError):
+        return ""
+
+
+def descendants(of: int, leave_out: Set[int] = frozenset()) -> list[int]:
+    """All living processes below one, parents first; `leave_out` and what is below it is skipped."""
+    found: list[int] = []
+    waiting = _children(of)
+    while waiting:
+        pid = waiting.pop()
+        if pid in leave_out:
+            continue
+        found.append(pid)
+        waiting += _children(pid)
+    return found
+
+
+def send(pids: Iterable[int], number: int) -> None:
+    """A signal to each that is still there."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass  # gone, or not ours any more
+
+
+def kill_all(of: int, leave_out: Set[int] = frozenset()) -> list[int]:
+    """SIGKILL to everything below a process; stopped first, so that nothing forks away meanwhile."""
+    found = descendants(of, leave_out)
+    send(found, signal.SIGSTOP)
+    found = sorted({*found, *descendants(of, leave_out)})
+    send(found, signal.SIGKILL)
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    children: list[int] = []
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return children
+    for thread in threads:
+        try:
+            with open(f"/proc/{pid}/task/{thread}/children") as stream:
+                children += [int(word) for word in stream.read().split()]
+        except FileNotFoundError:
+            continue  # the thread ended
+        except OSError:
+            return _children_by_scan(pid)
+    return [child for child in children if not _is_dead(child)]
+
+
+def _is_dead(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return stream.read().rpartition(b") ")[2][:1] in (b"Z", b"X")
+    except OSError:
+        return True
+
+
+def _children_by_scan(parent: int) -> list[int]:
+    """For kernels without the list of children: look at every process."""
+    children = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as stream:
+                    fields = stream.read().rpartition(b") ")[2].split()
+            except OSError:
+                continue
+            if int(fields[1]) == parent and fields[0] not in (b"Z", b"X"):
+                children.append(int(entry))
+    return children

@@ -1,0 +1,147 @@
+"""Small files that are whole or not there, whatever is killed while they are written."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PRIVATE = 0o600  # records name files, hosts and commands of their owner
+_GONE = (FileNotFoundError, NotADirectoryError)
+
+
+def write_record(path: str, data: dict[str, Any], *, durable: bool = True) -> None:
+    """Put the data there as JSON, in one step: readers see the old record or the new one.
+
+    A durable record outlives a power failure as well; any other outlives every process.
+    """
+    import json
+
+    text = json.dumps(data).encode("ascii")
+    folder, name = os.path.split(path)
+    # Neither threads nor a process that inherited our random state may choose the same name.
+    temporary = os.path.join(folder, f".{name}.{os.getpid()}.{os.urandom(4).hex()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
+    try:
+        try:
+            view = memoryview(text)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.rename(temporary, path)
+    except BaseException:
+        try:
+            os.unlink(temporary)
+        except OSError:
+            pass  # what went wrong first is what the caller must hear
+        raise
+    if durable:
+        _sync_folder(folder)
+
+
+def read_record(path: str) -> dict[str, Any] | None:
+    """The record, or None where there is none or only what a crash of the machine left of one."""
+    content = _read(path)
+    return None if content is None else _parse(content)
+
+
+def append_line(target: int | str, data: dict[str, Any], *, durable: bool = False) -> None:
+    """Add a line of JSON to a journal, given by its path or a descriptor opened for appending; several may append at once."""
+    import json
+
+    line = json.dumps(data).encode("ascii") + b"\n"
+    if isinstance(target, int):
+        _append(target, line, durable)
+        return
+    descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _PRIVATE)
+    try:
+        _append(descriptor, line, durable)
+    finally:
+        os.close(descriptor)
+
+
+def read_lines(path: str) -> list[dict[str, Any]]:
+    """The journal's entries; without those that were torn by a crash, the last one mostly."""
+    entries = []
+    for line in (_read(path) or b"").split(b"\n"):
+        entry = _parse(line) if line else None
+        if entry is not None:
+            entries.append(entry)
+    return entries
+
+
+def claim(path: str) -> bool:
+    """Whether we are the one who made this file; of any number of processes exactly one is, also after a power failure."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
+    except FileExistsError:
+        return False
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    _sync_folder(os.path.dirname(path))
+    return True
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some file systems cannot sync a folder. They have no safer way to offer.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _append(descriptor: int, line: bytes, durable: bool) -> None:
+    if _ends_torn(descriptor):  # or our line would be lost together with the torn one
+        line = b"\n" + line
+    # One call, for the kernel never mixes the bytes of two of them. A rest is not sent after: another's line may be there.
+    written = os.write(descriptor, line)
+    if written < len(line):
+        raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes could be written")
+    if durable:
+        os.fsync(descriptor)
+
+
+def _ends_torn(descriptor: int) -> bool:
+    try:
+        size = os.fstat(descriptor).st_size
+        return size > 0 and os.pread(descriptor, 1, size - 1) not in (b"\n", b"")
+    except OSError:
+        return False  # not opened for reading, or a pipe
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except _GONE:
+        return None
+    try:
+        pieces: list[bytes] = []
+        while True:
+            piece = os.read(descriptor, 1 << 20)
+            if not piece:
+                return b"".join(pieces)
+            pieces.append(piece)
+    finally:
+        os.close(descriptor)
+
+
+def _parse(text: bytes) -> dict[str, Any] | None:
+    import json
+
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None

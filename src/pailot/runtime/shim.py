@@ -1,0 +1,517 @@
+"""The shim: one small process per task that runs it, tries it again, writes its logs and how it ended.
+
+It is forked, never executed anew. It is a subreaper in a session of its own, so that nothing its task starts can
+outlive it; the pipe from the launcher tells it when that has died. Whatever it decides it writes down first.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import signal
+import time
+
+from ..lifecycle import exits, retry
+from . import cgroups, processes
+from .logs import LogWriter, tail
+from .records import claim, read_record, write_record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+    from .task import Task
+
+LEFTOVER_SECONDS = 2.0
+LAST_LINES = 10
+SUCCEEDED, FAILED, STOPPED = "succeeded", "failed", "stopped"
+
+
+def run_and_exit(task: Task, channel: int, liveness: int) -> NoReturn:
+    """Be the shim of a task in this (forked) process; never returns."""
+    status = 1
+    try:
+        Shim(task, channel, liveness).run()
+        status = 0
+    except BaseException as error:  # the last line of defence: say it in the task's folder, then end
+        _write_crash(task, error)
+    finally:
+        os._exit(status)
+
+
+class Shim:
+    def __init__(self, task: Task, channel: int, liveness: int) -> None:
+        self.task = task
+        self.channel = channel
+        self.liveness = liveness
+        self.me = os.getpid()
+        self.attempt = 0
+        self.folder = ""
+        self.logs: LogWriter | None = None
+        self.pipes: dict[int, str] = {}
+        self.pid = 0
+        self.status: int | None = None
+        self.usage_kb = 0
+        self.broken = ""
+        self.kept: frozenset[int] = frozenset()
+        self.terminated = False
+        self.writers: dict[str, int] = {}
+        self.wake = -1
+        self.lost_launcher = False
+        self.poller = select.poll()
+
+    def run(self) -> None:
+        os.setsid()
+        processes.become_subreaper()
+        self._listen()
+        if not claim(os.path.join(self.task.folder, "claim")):
+            return
+        lock = _hold_lock(os.path.join(self.task.folder, "claim"))
+        self._tell("claimed", pid=self.me)
+        end = self._run_attempts()
+        if end["outcome"] == FAILED and self.task.hold_seconds and not self._stop():
+            self._hold(end)
+        write_record(os.path.join(self.task.folder, "final.json"), end)
+        self._tell("ended", **end)
+        os.close(lock)
+
+    # One attempt after another
+
+    def _run_attempts(self) -> dict[str, Any]:
+        while True:
+            stop = self._stop()
+            end = self._never_ran(stop) if stop else self._run_attempt()
+            if end["outcome"] != FAILED or self.attempt >= self.task.retries or self._stop() or self.broken:
+                return end
+            self.attempt += 1
+            seconds = retry.delay(self.attempt, self.task.retry_delay, int.from_bytes(os.urandom(2), "big") / 65536)
+            self._tell("retry", attempt=self.attempt, of=self.task.retries, seconds=seconds, reason=end["reason"])
+            self._wait(lambda: bool(self._stop()), seconds)
+
+    def _run_attempt(self) -> dict[str, Any]:
+        task = self.task
+        self.folder = os.path.join(task.folder, "attempts", str(self.attempt))
+        os.makedirs(self.folder, exist_ok=True)
+        began = time.time()
+        self.kept, self.terminated = frozenset(), False
+        environment = {
+            **task.environment,
+            "FC_TASK_ATTEMPT_ID": str(self.attempt),
+            "PAI_EXPORTS_FILE": os.path.join(self.folder, "exports"),
+            "PAI_TASK_LOG_DIR": self.folder,
+        }
+        write_environment(os.path.join(self.folder, "environment"), environment)
+        self._open_logs()
+        self._tell("running", attempt=self.attempt)
+        limits = cgroups.available() if task.memory_mb or task.cpus else None
+        group = limits.create(f"{os.path.basename(task.attempt_folder)}-{self.me}", task.memory_mb, task.cpus) if limits else None
+        try:
+            phase, end = self._run_phases(environment, group)
+            memory_kill = group.oom_killed() if group else False
+        finally:
+            processes.kill_all(self.me)
+            self._wait_for_all(LEFTOVER_SECONDS)
+            self._close_logs()
+            if group:
+                group.remove()
+        return self._record(phase, end, memory_kill, began)
+
+    def _run_phases(self, environment: dict[str, str], group: Any) -> tuple[str, exits.End]:
+        task = self.task
+        phase, end = "start", exits.End(0, None)
+        if task.start:
+            end = self._run_script("start", task.start, environment, group)
+        # What the start callbacks left running, a server for instance, lives as long as the task.
+        self.kept = frozenset(processes.descendants(self.me))
+        if end.exit_code == 0 and not self._stop():
+            phase = "main"
+            end = self._run_script("main", task.main, environment, group)
+        self._end_leftovers()
+        if task.exit and not self._kill_now() and not self.broken:
+            outcome = self._outcome(end)
+            told = {
+                "PAI_TASK_OUTCOME": outcome,
+                "PAI_TASK_EXIT_CODE": str(_shell_code(end)),
+                "PAI_TASK_REASON": exits.words(end),
+            }
+            last = self._run_script("exit", task.exit, {**environment, **told}, group)
+            if outcome == SUCCEEDED and last.exit_code != 0:
+                phase, end = "exit", last
+        return phase, end
+
+    def _run_script(self, name: str, text: str, environment: dict[str, str], group: Any) -> exits.End:
+        """One bash process to its end, stopped with grace when a stop is asked for."""
+        path, secret_fd = self._script_file(name, text)
+        try:
+            self.status = None
+            self.pid = self._spawn(path, environment, group, secret_fd)
+        except OSError as error:
+            self._log_line(f"pailot: cannot start bash: {error.strerror}")
+            return exits.End(127, None)
+        finally:
+            if secret_fd is not None:
+                os.close(secret_fd)
+        self._wait(lambda: self.status is not None or bool(self.broken or self._stop()) or self._kill_now(), None)
+        if self.status is None:
+            self._end_script(polite=name != "exit")
+        self.pid = 0
+        status = self.status if self.status is not None else 0
+        if os.WIFSIGNALED(status):
+            return exits.End(None, os.WTERMSIG(status))
+        return exits.End(os.WEXITSTATUS(status), None)
+
+    def _end_script(self, *, polite: bool) -> None:
+        """SIGTERM to all the task has started, its grace, then SIGKILL; exit callbacks only get the time."""
+        if not self._kill_now() and not self.broken:
+            if polite:
+                self.terminated = True
+                processes.send(self._to_terminate(), signal.SIGTERM)
+            self._wait(lambda: not processes.descendants(self.me, self.kept) or self._kill_now(), self._grace())
+        processes.kill_all(self.me, self.kept)
+        self._wait(lambda: self.status is not None, None)
+
+    def _to_terminate(self) -> list[int]:
+        """The user's processes; a sandbox around them ends at once on SIGTERM and would take the grace away."""
+        found = processes.descendants(self.me, self.kept)
+        return [pid for pid in found if _command(pid) != "bwrap"] if self.task.wrapper else found
+
+    def _end_leftovers(self) -> None:
+        """What the commands left running gets TERM, two seconds, KILL."""
+        left = processes.descendants(self.me, self.kept)
+        if not left:
+            return
+        processes.send(left, signal.SIGTERM)
+        self._wait(lambda: not processes.descendants(self.me, self.kept), LEFTOVER_SECONDS)
+        processes.kill_all(self.me, self.kept)
+
+    def _hold(self, end: dict[str, Any]) -> None:
+        """Keep a failed task for inspection."""
+        until = time.time() + self.task.hold_seconds
+        write_record(os.path.join(self.task.folder, "held.json"), {**end, "until": until})
+        self._tell("held", until=until, reason=end["reason"])
+        self._open_logs()
+        if self.task.hold_command:
+            environment = {**self.task.environment, "PAI_TASK_LOG_DIR": self.folder, "PAI_EXPORTS_FILE": os.path.join(self.folder, "exports")}
+            self.status = None
+            path, secret_fd = self._script_file("hold", "#!/bin/bash\n" + self.task.hold_command + "\n")
+            self.pid = self._spawn(path, environment, None, secret_fd)
+            if secret_fd is not None:
+                os.close(secret_fd)
+        self._wait(lambda: bool(self._stop()) or time.time() >= until, self.task.hold_seconds)
+        processes.kill_all(self.me)
+        self._wait_for_all(LEFTOVER_SECONDS)
+        self._close_logs()
+
+    # Records
+
+    def _record(self, phase: str, end: exits.End, memory_kill: bool, began: float) -> dict[str, Any]:
+        outcome = self._outcome(end)
+        stop = self._stop()
+        text = tail(self.folder, "all", 1 << 20).decode("utf-8", "replace")
+        classified = exits.classify(end, text, memory_kill, stop if outcome == STOPPED else None)
+        what = {"start": "its start callbacks ", "exit": "its exit callbacks ", "main": ""}[phase]
+        reason = self.broken or (f"{what}{exits.words(end)}" + (" because it used more memory than it asked for" if memory_kill else ""))
+        record = {
+            "outcome": FAILED if self.broken else outcome,
+            "exitCode": end.exit_code,
+            "signal": end.signal,
+            "phase": phase,
+            "reason": reason,
+            "stop": stop or None,
+            "diskFull": bool(self.broken),
+            "outOfMemory": memory_kill,
+            "attempt": self.attempt,
+            "started": began,
+            "ended": time.time(),
+            "maxRssKb": self.usage_kb,
+            "class": {
+                "code": classified.code,
+                "phrase": classified.phrase,
+                "type": classified.type,
+                "reaction": classified.reaction,
+            },
+            "lastLines": text.splitlines()[-LAST_LINES:],
+        }
+        write_record(os.path.join(self.folder, "exit.json"), record)
+        return record
+
+    def _never_ran(self, stop: str) -> dict[str, Any]:
+        now = time.time()
+        return {
+            "outcome": STOPPED, "exitCode": None, "signal": None, "phase": "start", "reason": "was stopped before it ran",
+            "stop": stop, "diskFull": False, "outOfMemory": False, "attempt": self.attempt, "started": None, "ended": now,
+            "maxRssKb": 0, "class": None, "lastLines": [],
+        }  # fmt: skip
+
+    def _outcome(self, end: exits.End) -> str:
+        if self.terminated or (self._stop() and end.exit_code != 0):
+            return STOPPED
+        return SUCCEEDED if end.exit_code == 0 else FAILED
+
+    # Being told to stop
+
+    def _stop(self) -> str:
+        """Why the attempt is to stop, or nothing; the file is the truth, a signal only says 'look'."""
+        if self.lost_launcher:
+            return "launcher-lost"
+        record = read_record(os.path.join(self.task.attempt_folder, "stop.json")) if self._stop_file_there() else None
+        return str(record["why"]) if record else ""
+
+    def _stop_file_there(self) -> bool:
+        return os.path.exists(os.path.join(self.task.attempt_folder, "stop.json"))
+
+    def _grace(self) -> float:
+        record = read_record(os.path.join(self.task.attempt_folder, "stop.json"))
+        return float(record.get("grace", self.task.grace)) if record else self.task.grace
+
+    def _kill_now(self) -> bool:
+        return os.path.exists(os.path.join(self.task.attempt_folder, "kill"))
+
+    # The event loop
+
+    def _listen(self) -> None:
+        signal.set_wakeup_fd(-1)
+        reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        self.wake = reader
+        self.poller.register(reader, select.POLLIN)
+        self.poller.register(self.liveness, select.POLLIN)
+
+    def _wait(self, done: Callable[[], bool], seconds: float | None) -> None:
+        """Serve pipes and children until something is so, or time is over."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while True:
+            self._reap()
+            if done():
+                return
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return
+            self._serve(left)
+
+    def _wait_for_all(self, seconds: float) -> None:
+        self._wait(lambda: not processes.descendants(self.me), seconds)
+
+    def _serve(self, seconds: float | None) -> None:
+        for descriptor, event in self.poller.poll(None if seconds is None else seconds * 1000 + 1):
+            if descriptor in self.pipes:
+                self._pump(descriptor)
+            elif descriptor == self.wake:
+                try:
+                    os.read(self.wake, 4096)
+                except BlockingIOError:
+                    pass  # somebody read it already
+            elif descriptor == self.liveness and event & (select.POLLHUP | select.POLLIN):
+                self.lost_launcher = True
+                self.poller.unregister(self.liveness)
+                claim_stop(self.task.attempt_folder, "launcher-lost", self.task.grace)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self.pid:
+                self.status = status
+                self.usage_kb = max(self.usage_kb, usage.ru_maxrss)
+
+    # Output
+
+    def _open_logs(self) -> None:
+        self.logs = LogWriter(self.folder, self.task.hidden, self.task.rotate_bytes)
+        for stream in ("stdout", "stderr"):
+            reader, writer = os.pipe2(os.O_CLOEXEC)
+            os.set_blocking(reader, False)
+            self.pipes[reader] = stream
+            self.writers[stream] = writer
+            self.poller.register(reader, select.POLLIN)
+
+    def _close_logs(self) -> None:
+        for writer in self.writers.values():
+            os.close(writer)
+        self.writers.clear()
+        for reader in list(self.pipes):
+            while self._pump(reader):
+                pass
+            self._drop(reader)
+        if self.logs is not None:
+            try:
+                self.logs.flush()
+                self.logs.close()
+            except OSError as error:
+                self._disk_trouble(error)
+            self.logs = None
+        self._tell_grown()
+
+    def _pump(self, reader: int) -> bool:
+        """Move what is there; answers whether there may be more."""
+        try:
+            data = os.read(reader, 1 << 16)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._drop(reader)
+            return False
+        try:
+            if self.logs is not None:
+                self.logs.write(self.pipes[reader], data)
+        except OSError as error:
+            self._disk_trouble(error)
+        self._tell_grown()
+        return True
+
+    def _drop(self, reader: int) -> None:
+        if reader in self.pipes:
+            self.poller.unregister(reader)
+            os.close(reader)
+            del self.pipes[reader]
+
+    def _disk_trouble(self, error: OSError) -> None:
+        if not self.broken:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            self.broken = "the disk is full: its log could not be written" if full else f"its log could not be written: {error.strerror}"
+
+    def _log_line(self, line: str) -> None:
+        if self.logs is not None:
+            self.logs.write("stderr", line.encode() + b"\n")
+
+    # Telling the driver
+
+    def _tell(self, event: str, **details: Any) -> None:
+        import json
+
+        message = {"event": event, "role": self.task.role, "index": self.task.index, **details}
+        try:
+            os.write(self.channel, json.dumps(message).encode()[:60_000])
+        except (BlockingIOError, OSError):
+            pass  # the folder holds the truth; whoever asks finds it there
+
+    def _tell_grown(self) -> None:
+        try:
+            os.write(self.channel, b"L%d %d %s" % (self.task.index, self.attempt, self.task.role.encode()))
+        except (BlockingIOError, OSError):
+            pass  # a reader that is behind reads on by itself
+
+    # Starting processes
+
+    def _script_file(self, name: str, text: str) -> tuple[str, int | None]:
+        """Where bash reads the script: a file, or memory when secrets are in it."""
+        filled = text
+        for reference, secret in self.task.secrets.items():
+            filled = filled.replace(reference, secret)
+        path = os.path.join(self.folder, f"{name}.sh")
+        with open(path, "w") as stream:
+            stream.write(text)
+        if filled == text:
+            return path, None
+        memory = os.memfd_create(name, os.MFD_CLOEXEC)
+        os.write(memory, filled.encode())
+        return f"/proc/self/fd/{memory}", memory
+
+    def _spawn(self, path: str, environment: dict[str, str], group: Any, secret_fd: int | None) -> int:
+        argv = [*self.task.wrapper, "bash", path]
+        program = _which(argv[0], environment.get("PATH", os.defpath))
+        pid = os.fork()
+        if pid:
+            return pid
+        try:
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+                signal.signal(number, signal.SIG_DFL)
+            os.setpgid(0, 0)
+            if group:
+                for enter in group.enter_paths:
+                    with open(enter, "w") as stream:
+                        stream.write("0")
+            null = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(null, 0)
+            os.dup2(self.writers["stdout"], 1)
+            os.dup2(self.writers["stderr"], 2)
+            if secret_fd is not None:
+                os.set_inheritable(secret_fd, True)
+            os.chdir(self.task.work_dir)
+            os.execve(program, argv, environment)
+        except BaseException as error:  # the child must not go on as a second shim
+            os.write(2, f"pailot: cannot start {argv[0]}: {error}\n".encode())
+        os._exit(127)
+
+
+def claim_stop(folder: str, why: str, grace: float) -> str:
+    """Write down why an attempt stops; the first one wins. Answers the reason that stands."""
+    path = os.path.join(folder, "stop.json")
+    temporary = f"{path}.{os.getpid()}"
+    write_record(temporary, {"why": why, "grace": grace, "at": time.time()})
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        pass  # somebody was quicker
+    os.unlink(temporary)
+    record = read_record(path)
+    return str(record["why"]) if record else why
+
+
+def write_environment(path: str, environment: dict[str, str]) -> None:
+    """The variables of a task, one NUL-ended entry each, for `pailot enter`."""
+    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
+        stream.write(b"".join(f"{name}={value}\0".encode() for name, value in environment.items()))
+
+
+def read_environment(path: str) -> dict[str, str]:
+    """What `write_environment` wrote."""
+    with open(path, "rb") as stream:
+        entries = stream.read().decode("utf-8", "replace").split("\0")
+    return dict(entry.split("=", 1) for entry in entries if "=" in entry)
+
+
+def _which(program: str, path: str) -> str:
+    if "/" in program:
+        return program
+    for folder in path.split(os.pathsep):
+        candidate = os.path.join(folder or ".", program)
+        if os.access(candidate, os.X_OK):
+            return candidate
+    return f"/bin/{program}"
+
+
+def _command(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm") as stream:
+            return stream.read().strip()
+    except OSError:
+        return ""
+
+
+def _shell_code(end: exits.End) -> int:
+    return end.exit_code if end.exit_code is not None else 128 + (end.signal or 0)
+
+
+def _hold_lock(path: str) -> int:
+    """A lock for as long as the shim lives: whoever can take it knows that the shim is gone."""
+    import fcntl
+
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return descriptor
+
+
+def _write_crash(task: Task, error: BaseException) -> None:
+    import traceback
+
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    for secret in task.hidden:
+        text = text.replace(secret, "******")
+    try:
+        with open(os.path.join(task.folder, "shim-error"), "w") as stream:
+            stream.write(text)
+    except OSError:
+        pass  # nothing is left to write to
+    processes.kill_all(os.getpid())

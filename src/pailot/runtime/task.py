@@ -1,0 +1,44 @@
+"""What a shim is told about its task."""
+
+from __future__ import annotations
+
+from ..values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Task(Value):
+    """One task of one job attempt: everything its shim needs. It holds secrets and lives in memory only."""
+
+    role: str
+    index: int
+    folder: str
+    work_dir: str
+    environment: Mapping[str, str]
+    main: str
+    start: str = ""
+    exit: str = ""
+    secrets: Mapping[str, str] = {}
+    """What stands in the scripts for a secret, and the secret."""
+    hidden: tuple[str, ...] = ()
+    """Texts that no log may show."""
+    attempt_folder: str = ""
+    retries: int = 0
+    retry_delay: float = 1
+    grace: float = 30
+    hold_seconds: float = 0
+    hold_command: str = ""
+    memory_mb: int = 0
+    cpus: int = 0
+    rotate_bytes: int = 0
+    wrapper: tuple[str, ...] = ()
+    """Words before `bash`: a sandbox, for instance."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.role}:{self.index}"
+
+    def __repr__(self) -> str:
+        return f"Task({self.name})"

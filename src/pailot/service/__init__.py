@@ -1,0 +1,1 @@
+"""Submit, drive, observe, stop, recover: the only writer of a job's state."""

@@ -1,0 +1,288 @@
+"""The driver: starts the attempts of a run, applies the completion policy, retries, writes the verdict.
+
+One process drives a run, the holder of the lock in its folder. It waits on events only: shims, the control pipe, signals.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+
+from ..engines.base import LOST, Attempt, EngineError
+from ..lifecycle import retry
+from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
+from ..lifecycle.states import FAILED, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
+from ..runtime.records import write_record
+from ..values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from ..engines.local.engine import LocalEngine
+    from ..planning import Plan
+    from .folder import JobFolder
+
+
+class Surroundings(Value):
+    """What a run takes from whoever started it."""
+
+    cwd: str
+    work_dir: str
+    environment: Mapping[str, str]
+    secrets: Mapping[str, str]
+    hidden: tuple[str, ...]
+    cache: str
+    home: str
+    sandbox: bool = False
+
+
+class Watcher:
+    """Sees a run while it goes on; this one looks away. `descriptors` join the driver's wait."""
+
+    def started(self, attempt: int, notes: list[str]) -> None: ...
+
+    def happened(self, event: Mapping[str, Any]) -> None: ...
+
+    def grown(self, attempt: int, role: str, index: int, task_attempt: int) -> None: ...
+
+    def descriptors(self) -> Mapping[int, Callable[[], None]]:
+        return {}
+
+    def timeout(self) -> float | None:
+        return None
+
+    def tick(self) -> None: ...
+
+    def finished(self, verdict: Mapping[str, Any]) -> None: ...
+
+
+class Driver:
+    """Drives one run to its end."""
+
+    def __init__(
+        self, folder: JobFolder, plan: Plan, engine: LocalEngine, surroundings: Surroundings, watcher: Watcher | None = None
+    ) -> None:
+        self.folder, self.plan, self.engine, self.surroundings = folder, plan, engine, surroundings
+        self.watcher = watcher or Watcher()
+        self.rules = [
+            RoleRule(role.name, role.instances, role.completion.min_failed, role.completion.min_succeeded)
+            for role in plan.roles.values()
+        ]
+        self.interrupts = 0
+        self.stop_sent = ""
+        self.killed = False
+        self.retries = {"user": 0, "platform": 0}
+        self.began: float | None = None
+        self.on_started: Callable[[], None] = lambda: None
+
+    def run(self) -> dict[str, Any]:
+        """All attempts, to the verdict, which is written before it is answered."""
+        control = os.open(self.folder.file("control"), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self.control = control
+        self.wake = self._listen()
+        try:
+            return self._run()
+        finally:
+            signal.set_wakeup_fd(-1)
+            os.close(control)
+            self.engine.close()
+
+    def _run(self) -> dict[str, Any]:
+        number = 0
+        while True:
+            cause, verdict = self._attempt(number)
+            again = retry.next_attempt(cause, self.retries["user"], self.retries["platform"], self.plan.job_retry_count)
+            if again is None or verdict.state == SUCCEEDED:
+                return self._finish(verdict)
+            if again.counted_as in self.retries:
+                self.retries[again.counted_as] += 1
+            number += 1
+            seconds = retry.delay(number, self.plan.options.retry_delay_seconds, int.from_bytes(os.urandom(2), "big") / 65536)
+            self._happened("job-retry", attempt=number, seconds=seconds, reason=verdict.reason, why=again.reason)
+            self.folder.set_state(state=WAITING, attempt=number, reason=f"tried again: {again.reason}")
+            self.engine.release()
+            self._wait_until(time.monotonic() + seconds)
+            if self._asked_to_stop():
+                return self._finish(Verdict(STOPPED, "stopped while waiting to be tried again"))
+
+    def _attempt(self, number: int) -> tuple[str, Verdict]:
+        """One attempt; answers who is to blame for its end (user, platform, stopped) and the verdict."""
+        options = self.plan.options
+        path = self.folder.attempt(number)
+        os.makedirs(path)
+        surroundings = self.surroundings
+        attempt = Attempt(
+            plan=self.plan,
+            number=number,
+            folder=path,
+            secrets=surroundings.secrets,
+            hidden=surroundings.hidden,
+            cwd=surroundings.cwd,
+            work_dir=surroundings.work_dir,
+            environment=surroundings.environment,
+            checkpoints=self.folder.file("checkpoints"),
+            cache=surroundings.cache,
+            sandbox=surroundings.sandbox,
+            home=surroundings.home,
+        )
+        self.stop_sent, self.killed = "", False
+        if self._asked_to_stop():
+            return "stopped", Verdict(STOPPED, "stopped before it started")
+        try:
+            notes = list(self.engine.start(attempt))
+        except (EngineError, OSError) as error:
+            if self.engine.alive():
+                self.engine.stop(attempt, 0, "completed", now=True)
+                while self.engine.alive():
+                    self._wait(None)
+                    self.engine.newly_ended(attempt)
+            words = str(error) if isinstance(error, EngineError) else f"{error.strerror} ({error.filename})" if error.filename else str(error)
+            return "stopped", Verdict(FAILED, f"it could not be started: {words}")
+        now = time.time()
+        self.began = self.began or now
+        self.folder.set_state(state=RUNNING, attempt=number, started=self.began)
+        self._happened("started", attempt=number, tasks=self.plan.task_count)
+        self.watcher.started(number, notes)
+        deadline = time.monotonic() + options.max_run_seconds if options.max_run_seconds else None
+        return self._drive(attempt, deadline)
+
+    def _drive(self, attempt: Attempt, deadline: float | None) -> tuple[str, Verdict]:
+        tally = Tally(self.rules)
+        claimed = 0
+        cause, verdict = "user", None
+        while self.engine.alive():
+            self._wait(deadline)
+            for event in self.engine.events():
+                claimed += event["event"] == "claimed"
+                self._seen(attempt, event)
+            if claimed >= self.plan.task_count:
+                claimed = -(1 << 40)
+                write_record(os.path.join(attempt.folder, "started"), {"at": time.time()}, durable=False)
+                self.on_started()
+            for task in self.engine.newly_ended(attempt):
+                final = task.final or {}
+                self._happened("task-ended", role=task.role, index=task.index, attempt=attempt.number, **_brief(final))
+                if verdict is not None:
+                    continue
+                if task.state == LOST:
+                    cause, verdict = "platform", Verdict(FAILED, f"{task.role}:{task.index} was lost: {final.get('reason', 'its shim did not start')}", task.role, task.index)
+                elif final.get("diskFull"):
+                    cause, verdict = "stopped", Verdict(FAILED, f"{task.role}:{task.index}: {final['reason']}", task.role, task.index)
+                elif final["outcome"] != "stopped":
+                    verdict = tally.add(_task_end(task.role, task.index, final))
+                if verdict is not None:
+                    self._stop(attempt, "completed")
+            if verdict is None and self._asked_to_stop():
+                self._stop(attempt, "user")
+            elif verdict is None and deadline is not None and time.monotonic() >= deadline:
+                deadline = None
+                self._stop(attempt, "timeout")
+        self.engine.events()
+        if verdict is None:
+            return self._verdict_of_a_stop()
+        return cause, verdict
+
+    def _verdict_of_a_stop(self) -> tuple[str, Verdict]:
+        if self.stop_sent == "timeout":
+            return "user", Verdict(FAILED, f"it ran longer than its limit of {self.plan.options.max_run_seconds:g} seconds (maxRunSeconds)")
+        if self.stop_sent:
+            return "stopped", Verdict(STOPPED, "stopped by the user")
+        return "user", Verdict(FAILED, "it ended without a result")
+
+    def _stop(self, attempt: Attempt, why: str) -> None:
+        now = self.interrupts > 1 or os.path.exists(self.folder.file("kill"))
+        if self.stop_sent and (not now or self.killed):
+            return
+        self.killed = now
+        grace = self.plan.options.grace_seconds
+        asked = self.folder.record("stop.json")
+        if asked and why == "user":
+            grace = float(asked.get("grace", grace))
+        self.stop_sent = self.engine.stop(attempt, grace, why, now=now)
+        if why != "completed":
+            self.folder.set_state(state=STOPPING, attempt=attempt.number, started=self.began)
+            self._happened("stopping", why=why, now=now)
+
+    def _finish(self, verdict: Verdict) -> dict[str, Any]:
+        record = {
+            "state": verdict.state,
+            "reason": verdict.reason,
+            "exitCode": verdict.exit_code if verdict.state != SUCCEEDED else 0,
+            "role": verdict.role,
+            "index": verdict.index,
+            "attempts": self.folder.attempts(),
+            "retries": dict(self.retries),
+            "started": self.began,
+            "ended": time.time(),
+        }
+        write_record(self.folder.file("verdict.json"), record)
+        self.folder.note("ended", state=verdict.state, reason=verdict.reason)
+        self.watcher.finished(record)
+        return record
+
+    # Waiting
+
+    def _listen(self) -> int:
+        reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._interrupted)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        return reader
+
+    def _interrupted(self, number: int, _frame: object) -> None:
+        self.interrupts += 1 if number == signal.SIGINT or not self.interrupts else 0
+        if self.interrupts == 1 or number == signal.SIGINT:
+            self.watcher.happened({"event": "interrupt", "times": self.interrupts})
+
+    def _asked_to_stop(self) -> bool:
+        return bool(self.interrupts) or os.path.exists(self.folder.file("stop.json"))
+
+    def _wait(self, deadline: float | None) -> None:
+        poller = select.poll()
+        for descriptor in (self.engine.changes(), self.control, self.wake):
+            poller.register(descriptor, select.POLLIN)
+        watching = self.watcher.descriptors()
+        for descriptor in watching:
+            poller.register(descriptor, select.POLLOUT)
+        times = [each for each in (self.watcher.timeout(), None if deadline is None else deadline - time.monotonic()) if each is not None]
+        timeout = max(0.0, min(times)) * 1000 + 1 if times else None
+        for descriptor, _ in poller.poll(timeout):
+            if descriptor in watching:
+                watching[descriptor]()
+            elif descriptor in (self.control, self.wake):
+                try:
+                    os.read(descriptor, 4096)
+                except BlockingIOError:
+                    pass  # nothing left to read
+        self.watcher.tick()
+
+    def _wait_until(self, moment: float) -> None:
+        while time.monotonic() < moment and not self._asked_to_stop():
+            self._wait(moment)
+
+    # Telling
+
+    def _seen(self, attempt: Attempt, event: Mapping[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "grown":
+            self.watcher.grown(attempt.number, event["role"], event["index"], event["attempt"])
+        elif kind in ("retry", "held"):
+            details = {key: value for key, value in event.items() if key != "event"}
+            self._happened(f"task-{kind}", **details)
+
+    def _happened(self, event: str, **details: Any) -> None:
+        self.watcher.happened(self.folder.note(event, **details))
+
+
+def _task_end(role: str, index: int, final: Mapping[str, Any]) -> TaskEnd:
+    return TaskEnd(role, index, final["outcome"] == "succeeded", final.get("exitCode"), final.get("signal"), final.get("reason", ""))
+
+
+def _brief(final: Mapping[str, Any]) -> dict[str, Any]:
+    keep = ("outcome", "exitCode", "signal", "reason", "attempt", "class", "outOfMemory", "lastLines")
+    return {f"task{key[0].upper()}{key[1:]}" if key == "attempt" else key: final[key] for key in keep if key in final}

@@ -1,0 +1,130 @@
+"""The folder of one run: everything about it, readable by any process at any time.
+
+    job.json         what was asked for, and the format of this folder
+    job.yaml         the job file, secrets masked          plan.json   what was planned
+    secrets.sealed   the secrets, encrypted                journal     what happened, a JSON line each
+    lock             held by the driver while it lives     control     a pipe that wakes the driver
+    stop.json        that the run is to stop, and why      state.json  what it is doing
+    verdict.json     how it ended                          checkpoints one folder a task that survives retries
+    attempts/N/      attempt.json, peers.json, started, stop.json, tasks/ROLE-INDEX/
+    tasks/…/         claim, final.json, work, attempts/K/: stdout stderr all exit.json environment *.sh
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..runtime.records import append_line, read_lines, read_record, write_record
+from ..runtime.shim import claim_stop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FORMAT = 1
+
+
+class JobFolder:
+    """One run's folder."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: str, job: dict[str, Any], source: str, plan: dict[str, Any]) -> JobFolder:
+        """Make the folder; it is complete before anything is started."""
+        import json
+
+        os.makedirs(os.path.join(path, "attempts"), mode=0o700)
+        os.mkdir(os.path.join(path, "checkpoints"))
+        os.mkfifo(os.path.join(path, "control"), 0o600)
+        folder = cls(path)
+        folder._write("job.yaml", source)
+        folder._write("plan.json", json.dumps(plan))
+        write_record(folder.file("job.json"), {"format": FORMAT, **job})
+        return folder
+
+    def file(self, *names: str) -> str:
+        return os.path.join(self.path, *names)
+
+    def attempt(self, number: int) -> str:
+        return self.file("attempts", str(number))
+
+    def task(self, attempt: int, role: str, index: int) -> str:
+        return self.file("attempts", str(attempt), "tasks", f"{role}-{index}")
+
+    def record(self, name: str) -> dict[str, Any] | None:
+        """A record by its name, or None."""
+        return read_record(self.file(name))
+
+    def job(self) -> dict[str, Any]:
+        return self.record("job.json") or {}
+
+    def plan(self) -> dict[str, Any]:
+        return self.record("plan.json") or {}
+
+    def verdict(self) -> dict[str, Any] | None:
+        return self.record("verdict.json")
+
+    def set_state(self, **state: Any) -> None:
+        write_record(self.file("state.json"), {"at": time.time(), **state}, durable=False)
+
+    def note(self, event: str, **details: Any) -> dict[str, Any]:
+        """Write down that something happened."""
+        entry = {"at": time.time(), "event": event, **details}
+        append_line(self.file("journal"), entry)
+        return entry
+
+    def events(self) -> list[dict[str, Any]]:
+        return list(read_lines(self.file("journal")))
+
+    def attempts(self) -> int:
+        """How many attempts were begun."""
+        try:
+            return len(os.listdir(self.file("attempts")))
+        except OSError:
+            return 0
+
+    def ask_to_stop(self, *, grace: float, now: bool) -> None:
+        """Leave word that the run is to stop, and wake its driver."""
+        claim_stop(self.path, "user", grace)
+        if now:
+            self._write("kill", "")
+        self.wake_driver()
+
+    def wake_driver(self) -> None:
+        try:
+            control = os.open(self.file("control"), os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            return  # nobody drives it
+        try:
+            os.write(control, b"!")
+        except BlockingIOError:
+            pass  # enough wake-up calls are waiting
+        finally:
+            os.close(control)
+
+    def lock(self, *, wait: bool = False, shared: bool = False) -> int | None:
+        """The driver's lock, or None while another process holds it; closing the descriptor gives it back."""
+        import fcntl
+
+        descriptor = os.open(self.file("lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+            fcntl.flock(descriptor, kind if wait else kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        return descriptor
+
+    def is_driven(self) -> bool:
+        descriptor = self.lock(shared=True)
+        if descriptor is None:
+            return True
+        os.close(descriptor)
+        return False
+
+    def _write(self, name: str, text: str) -> None:
+        with open(self.file(name), "w", encoding="utf-8") as stream:
+            stream.write(text)

@@ -1,0 +1,232 @@
+"""Starting a run: its folder and record first, then its driver, here or detached."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from ..protocol.problems import PailotError
+from ..settings import Settings
+from .folder import JobFolder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..planning import Plan
+    from ..protocol import Job
+    from ..store.index import Index
+    from .driver import Surroundings, Watcher
+
+
+class Conflict(PailotError):
+    """A run of this name is still active."""
+
+
+class Run:
+    """A run that was recorded and can now be driven."""
+
+    def __init__(self, folder: JobFolder, plan: Plan, job: Job, index: Index, row_id: str, surroundings: Surroundings) -> None:
+        self.folder, self.plan, self.job, self.index, self.id = folder, plan, job, index, row_id
+        self.surroundings = surroundings
+
+
+def prepare(
+    job: Job,
+    plan: Plan,
+    source: str,
+    *,
+    cwd: str,
+    work_dir: str = "",
+    sandbox: bool = False,
+    detached: bool = False,
+    unique: bool = False,
+    engine: str = "local",
+) -> Run:
+    """Record a run: its folder and its row in the index exist before the first process does."""
+    from ..store.index import Index, JobRow, new_id
+    from ..store.network import index_path
+
+    settings = Settings()
+    os.makedirs(settings.home, mode=0o700, exist_ok=True)
+    index = Index(index_path(settings.home))
+    run_id = new_id()
+    if unique:
+        plan = plan.replace(name=f"{plan.name}-{run_id[-6:]}")
+    active = index.active(plan.name, plan.user)
+    if active is not None and _still_active(active, index):
+        raise Conflict(f"'{plan.name}' is running already (pailot show {plan.name}); use --name or --unique for another run")
+    path = os.path.join(settings.home, "jobs", run_id)
+    submitted = time.time()
+    record = {
+        "id": run_id,
+        "name": plan.name,
+        "user": plan.user,
+        "engine": engine,
+        "submitted": submitted,
+        "cwd": cwd,
+        "workDir": work_dir,
+        "sandbox": sandbox,
+        "detached": detached,
+        "boot": _boot(),
+        "file": job.origin.file if job.origin else "-",
+        "virtualCluster": plan.virtual_cluster,
+    }
+    folder = JobFolder.create(path, record, source, plan.to_json())
+    _seal(settings.home, folder, run_id, job)
+    index.add(
+        JobRow(
+            id=run_id,
+            name=plan.name,
+            user=plan.user,
+            state="WAITING",
+            engine=engine,
+            folder=path,
+            submitted=submitted,
+            tasks=plan.task_count,
+            vc=plan.virtual_cluster,
+        )
+    )
+    folder.note("submitted", name=plan.name, user=plan.user)
+    from .driver import Surroundings
+
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PAILOT_")}
+    surroundings = Surroundings(
+        cwd=cwd,
+        work_dir=work_dir,
+        environment=environment,
+        secrets=secret_values(job, plan),
+        hidden=tuple(_leaves(job.secrets.reveal())),
+        cache=settings.cache,
+        home=settings.home,
+        sandbox=sandbox,
+    )
+    return Run(folder, plan, job, index, run_id, surroundings)
+
+
+def secret_values(job: Job, plan: Plan) -> dict[str, str]:
+    """Every reference to a secret that the plan's scripts hold, with the secret as text."""
+    from ..protocol.javascript import to_string
+    from ..protocol.templates import lookup, secret_references
+
+    clear = job.secrets.reveal()
+    values: dict[str, str] = {}
+    for role in plan.roles.values():
+        for script in (role.scripts.start, role.scripts.main, role.scripts.exit):
+            for reference in secret_references(script):
+                name = reference[len("<% $secrets.") : -len(" %>")]
+                value, problem = lookup(clear, name.split("."), "$secrets")
+                if not problem:
+                    values[reference] = to_string(value)
+    return values
+
+
+def _leaves(value: Any) -> list[str]:
+    """Every text inside the secrets."""
+    from ..protocol.javascript import to_string
+
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in _leaves(item)]
+    if isinstance(value, list):
+        return [leaf for item in value for leaf in _leaves(item)]
+    return [] if value is None else [to_string(value)]
+
+
+def drive_here(run: Run, watcher: Watcher | None = None) -> dict[str, Any]:
+    """Drive a run in this process, to its verdict."""
+    return _drive(run, watcher, None)
+
+
+def drive_detached(run: Run) -> None:
+    """Leave the run to a supervisor of its own; returns once its start is durable."""
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    run.index.close()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.close(reader)
+            os.setsid()
+            if os.fork() == 0:
+                null = os.open(os.devnull, os.O_RDWR)
+                for descriptor in (0, 1, 2):
+                    os.dup2(null, descriptor)
+                _drive(run, None, writer)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writer)
+    os.waitpid(pid, 0)
+    with os.fdopen(reader) as stream:
+        told = stream.read()
+    if not told:
+        raise PailotError(f"the supervisor of '{run.plan.name}' ended before the job had started; see pailot why {run.id}")
+
+
+def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, Any]:
+    from ..engines.local.engine import LocalEngine
+    from .driver import Driver
+
+    lock = run.folder.lock()
+    if lock is None:
+        raise PailotError(f"another process drives {run.id} already")
+
+    def tell_started() -> None:
+        run.index.update(run.id, state="RUNNING", started=time.time())
+        if started is not None:
+            try:
+                os.write(started, b"started")
+                os.close(started)
+            except OSError:
+                pass  # whoever waited has gone
+
+    def waiting(words: str) -> None:
+        entry = run.folder.note("waiting", reason=words)
+        if watcher is not None:
+            watcher.happened(entry)
+
+    driver = Driver(run.folder, run.plan, LocalEngine(waiting), run.surroundings, watcher)
+    driver.on_started = tell_started
+    verdict = driver.run()
+    record_end(run.index, run.id, verdict)
+    os.close(lock)
+    return verdict
+
+
+def record_end(index: Index, run_id: str, verdict: dict[str, Any]) -> None:
+    """The verdict in the index, too."""
+    index.update(
+        run_id,
+        state=verdict["state"],
+        started=verdict.get("started"),
+        ended=verdict["ended"],
+        exit_code=verdict.get("exitCode"),
+        reason=verdict["reason"],
+        retries=sum(verdict.get("retries", {}).values()),
+    )
+
+
+def _still_active(row: Any, index: Index) -> bool:
+    from .runs import refresh
+
+    return refresh(row, index).ended is None
+
+
+def _seal(home: str, folder: JobFolder, run_id: str, job: Job) -> None:
+    secrets = job.secrets.reveal()
+    if not secrets:
+        return
+    from ..store.secrets import SecretBox
+
+    sealed = SecretBox(home).seal(run_id, secrets)
+    with open(folder.file("secrets.sealed"), "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+        stream.write(sealed)
+
+
+def _boot() -> str:
+    from ..runtime.processes import boot_id
+
+    return boot_id()

@@ -1,0 +1,274 @@
+"""`pailot run` as a user meets it: real jobs, real processes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .runs import Home, job, no_process_left, role, wait_for
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def test_a_job_runs_and_its_output_is_ours(home: Home) -> None:
+    done = home.run(job(role("echo out; echo err >&2; pwd")), "--quiet")
+    assert (done.status, done.lines, done.err) == (0, ["out", str(home.cwd)], "err\n")
+    assert home.show()["state"] == "SUCCEEDED"
+
+
+def test_several_tasks_are_told_apart_and_work_in_folders_of_their_own(home: Home) -> None:
+    (home.cwd / "mine.txt").write_text("mine")
+    done = home.run(job(role('cat mine.txt; echo; echo "$PAI_TASK_INDEX" >private; cat private', instances=2), role("ls", "other")), "--quiet")
+    assert sorted(done.lines) == sorted(
+        ["[main:0] mine", "[main:0] 0", "[main:1] mine", "[main:1] 1", "[other:0] job.yaml", "[other:0] mine.txt"]
+    )
+    assert not (home.cwd / "private").exists()
+
+
+def test_workdir_shared_keeps_one_for_all(home: Home) -> None:
+    done = home.run(job(role("pwd", instances=2)), "--quiet", "--workdir", "shared")
+    assert sorted(done.lines) == [f"[main:0] {home.cwd}", f"[main:1] {home.cwd}"]
+
+
+def test_a_failure_says_which_task_how_and_why(home: Home) -> None:
+    done = home.run(job(role("echo before; ls /no/such/file; echo after")))
+    assert done.status == 1
+    assert "main:0 exited with 2" in done.err
+    assert "minFailedInstances" in done.err
+    why = home.pailot("why", "demo").out
+    assert "is FAILED" in why
+    assert "No such file or directory" in why
+    shown = home.show()
+    assert (shown["exitCode"], shown["taskRoles"]["main"]["tasks"][0]["exitCode"]) == (2, 2)
+
+
+def test_json_is_all_there_is_on_standard_output(home: Home) -> None:
+    done = home.run(job(role("echo hello")), "--json")
+    shown = json.loads(done.out)
+    assert (shown["state"], shown["exitCode"], shown["name"]) == ("SUCCEEDED", 0, "demo")
+    assert "hello" in done.err
+    task = shown["taskRoles"]["main"]["tasks"][0]
+    assert Path(task["logs"]["stdout"]).read_text() == "hello\n"
+    assert set(task["ports"]) >= {"ssh", "http", "data"}
+
+
+def test_roles_find_each_other_over_their_ports(home: Home) -> None:
+    server = role("python3 -c \"import socket,os;s=socket.create_server(('',int(os.environ['PAI_CONTAINER_HOST_data_PORT_LIST'])));c,_=s.accept();print(c.recv(9).decode())\"", "server", succeeded=1)
+    client = role(
+        "python3 - <<'END'\n"
+        "import os, socket, time\n"
+        "host, port = os.environ['PAI_HOST_IP_server_0'], int(os.environ['PAI_PORT_LIST_server_0_data'])\n"
+        "while True:\n"
+        "    try:\n"
+        "        socket.create_connection((host, port)).sendall(b'over here')\n"
+        "        break\n"
+        "    except ConnectionRefusedError:\n"
+        "        time.sleep(0.02)\n"
+        "END\n",
+        "client",
+    )
+    done = home.run(job(server, client), "--quiet")
+    assert "[server:0] over here" in done.lines
+
+
+def test_a_task_is_tried_again_and_every_attempt_keeps_its_log(home: Home) -> None:
+    commands = 'n=$(cat "$PAI_CHECKPOINT_DIR/n" 2>/dev/null || echo 0); echo $((n + 1)) >"$PAI_CHECKPOINT_DIR/n"; echo "try $n of $FC_TASK_ATTEMPT_ID"; [ $n -ge 2 ]'
+    done = home.run(job(role(commands, retries=2)))
+    assert (done.status, done.lines) == (0, ["try 0 of 0", "try 1 of 1", "try 2 of 2"])
+    assert done.err.count("trying again") == 2
+    assert home.pailot("logs", "demo", "--task-attempt", "1").out == "try 1 of 1\n"
+    assert home.show()["taskRoles"]["main"]["tasks"][0]["attempts"] == 3
+
+
+def test_a_job_is_tried_again_as_a_whole(home: Home) -> None:
+    commands = 'echo "attempt $FC_FRAMEWORK_ATTEMPT_ID"; [ $FC_FRAMEWORK_ATTEMPT_ID -ge 1 ]'
+    done = home.run(job(role(commands), job_retries=3))
+    assert (done.status, done.lines) == (0, ["attempt 0", "attempt 1"])
+    shown = home.show()
+    assert (shown["attempt"], shown["retries"]) == (1, 1)
+
+
+def test_retries_are_bounded(home: Home) -> None:
+    done = home.run(job(role("echo try; exit 7", retries=1), job_retries=1), "--quiet")
+    assert (done.status, done.lines) == (1, ["try"] * 4)
+
+
+def test_the_first_role_to_reach_its_bound_ends_the_job(home: Home) -> None:
+    done = home.run(job(role("echo done", "worker", succeeded=1), role("sleep 1000", "server")), "--quiet")
+    assert done.status == 0
+    assert home.show()["taskRoles"]["server"]["tasks"][0]["state"] == "STOPPED"
+
+
+def test_one_interrupt_stops_with_grace_and_exit_callbacks_learn_it(home: Home) -> None:
+    tidy = '  - {name: tidy, type: script, callbacks: [{event: containerExit, commands: ["echo $PAI_TASK_OUTCOME $PAI_TASK_EXIT_CODE"]}]}'
+    commands = "trap 'echo saved; exit 3' TERM; echo ready; while :; do sleep 0.05; done"
+    process = home.start(job(role(commands, listed="tidy"), prerequisites=tidy))
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (3, "saved\nstopped 3\n")
+    assert "STOPPED" in err
+    assert home.show()["state"] == "STOPPED"
+
+
+def test_two_interrupts_kill_at_once(home: Home) -> None:
+    process = home.start(job(role("trap '' TERM; echo ready; sleep 1000"), options="graceSeconds: 600"))
+    assert process.stdout
+    assert process.stderr
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    assert "once more" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 3
+
+
+def test_after_its_grace_a_stubborn_task_is_killed_with_all_it_started(home: Home) -> None:
+    marker = f"marker-{home.folder.name}-grace"
+    daemon = f"(setsid bash -c 'trap \"\" TERM HUP; exec -a {marker} sleep 1000' >/dev/null 2>&1 &)"
+    process = home.start(job(role(f"{daemon}; trap '' TERM; echo ready; sleep 1000"), options="graceSeconds: 0.2"))
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == 3
+    no_process_left(marker)
+
+
+def test_what_a_finished_task_left_running_is_ended(home: Home) -> None:
+    marker = f"marker-{home.folder.name}-left"
+    done = home.run(job(role(f"(setsid bash -c 'exec -a {marker} sleep 1000' >/dev/null 2>&1 &); echo done")), "--quiet")
+    assert (done.status, done.out) == (0, "done\n")
+    no_process_left(marker)
+
+
+def test_a_time_limit_fails_the_job_with_that_reason(home: Home) -> None:
+    done = home.run(job(role("sleep 1000"), options="maxRunSeconds: 0.3"))
+    assert done.status == 1
+    assert "maxRunSeconds" in done.err
+
+
+def test_a_server_of_a_start_callback_lives_as_long_as_the_task(home: Home) -> None:
+    serve = "  - {name: serve, type: script, callbacks: [{event: containerStart, commands: ['sleep 1000 & echo $! >pid']}]}"
+    done = home.run(job(role("kill -0 $(cat pid) && echo alive", listed="serve"), prerequisites=serve), "--quiet")
+    assert (done.status, done.out) == (0, "alive\n")
+    assert subprocess.run(["kill", "-0", (home.cwd / "pid").read_text().strip()], check=False, capture_output=True).returncode != 0
+
+
+def test_logs_are_complete_without_a_last_newline_and_at_any_volume(home: Home) -> None:
+    done = home.run(job(role("head -c 5000000 /dev/zero | tr '\\0' x; printf end")), "--quiet")
+    assert (done.status, len(done.out), done.out[-3:]) == (0, 5_000_003, "end")
+    assert len(home.pailot("logs", "demo", "--stream", "stdout").out) == 5_000_003
+
+
+def test_secrets_are_used_and_never_seen(home: Home) -> None:
+    text = job(
+        role("t='<% $secrets.token %>'; echo ${#t}; echo $t; printf hunter2-hun; sleep 0.1; printf ter2-hunter2; false", retries=1),
+        more="secrets: {token: hunter2-hunter2-hunter2}",
+    )
+    done = home.run(text)
+    assert done.status == 1
+    assert "23\n******\n" in done.out
+    everything = done.out + done.err + home.pailot("why", "demo").out + home.pailot("events", "demo", "--json").out
+    assert "hunter2-hunter2" not in everything
+    for path in (home.folder / "home").rglob("*"):
+        if path.is_file():
+            assert b"hunter2-hunter2-hunter2" not in path.read_bytes(), path
+    again = home.pailot("rerun", "demo", "--quiet")
+    assert "23\n******\n" in again.out
+
+
+def test_running_it_again_is_normal_but_not_twice_at_once(home: Home) -> None:
+    text = job(role("echo hello"))
+    for _ in range(2):
+        assert home.run(text, "--quiet").status == 0
+    assert len(json.loads(home.pailot("ps", "--json").out)) == 2
+    process = home.start(job(role("echo ready; sleep 1000")))
+    assert process.stdout
+    process.stdout.readline()
+    second = home.run(text)
+    assert (second.status, "is running already" in second.err) == (2, True)
+    assert home.run(text, "--unique", "--quiet").status == 0
+    assert home.pailot("stop", "demo").status == 0
+    process.communicate(timeout=30)
+
+
+def test_detached_runs_are_seen_from_any_shell(home: Home) -> None:
+    started = home.run(job(role("echo ready; while [ ! -e go ]; do sleep 0.02; done; echo gone")), "--detach")
+    assert (started.status, "is running" in started.out) == (0, True)
+    assert home.show()["state"] == "RUNNING"
+    wait_for(lambda: home.pailot("logs", "demo").out == "ready\n")
+    follower = subprocess.Popen(
+        ["python3", "-c", "pass"], stdout=subprocess.PIPE
+    )
+    follower.communicate()
+    (home.cwd / "go").touch()
+    assert home.pailot("wait", "demo").status == 0
+    assert home.pailot("logs", "demo").out == "ready\ngone\n"
+    assert [row["state"] for row in json.loads(home.pailot("ps", "--json").out)] == ["SUCCEEDED"]
+
+
+def test_stop_and_wait_from_another_process(home: Home) -> None:
+    home.run(job(role("sleep 1000")), "--detach")
+    assert home.pailot("wait", "demo", "--timeout", "0.1").status == 4
+    stopped = home.pailot("stop", "demo")
+    assert (stopped.status, stopped.out) == (0, "demo STOPPED\n")
+    assert home.pailot("wait", "demo").status == 3
+
+
+def test_memory_is_limited_and_a_kill_for_it_is_called_that(home: Home) -> None:
+    from pailot.runtime import cgroups
+
+    if cgroups.available() is None:
+        pytest.skip("cgroups cannot be written here")
+    done = home.run(job(role("python3 -c \"x = b'x' * 300_000_000; print(len(x))\"", memory=100)))
+    assert done.status == 1
+    assert "memory" in done.err
+
+
+def test_a_held_task_can_be_entered(home: Home) -> None:
+    text = job(role("echo kept >file; export X=1; exit 5"), options="holdOnFailureMinutes: 10")
+    process = home.start(text)
+    assert process.stderr
+    line = process.stderr.readline()
+    assert "pailot enter" in line
+    assert home.show()["taskRoles"]["main"]["tasks"][0]["state"] == "HELD"
+    entered = home.pailot("enter", "demo", "main", "0", "--command", "cat file; echo $PAI_TASK_INDEX")
+    assert entered.out == "kept\n0\n"
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+
+
+def test_gpus_are_given_exclusively(home: Home) -> None:
+    done = home.run(job(role("echo $CUDA_VISIBLE_DEVICES", instances=2, gpu=1)), "--quiet", PAILOT_GPUS="2")
+    assert sorted(line[-1] for line in done.lines) == ["0", "1"]
+
+
+def test_old_runs_are_removed_by_rule(home: Home) -> None:
+    for _ in range(3):
+        home.run(job(role("true")), "--quiet")
+    assert home.pailot("gc", "--keep-days", "0", "--keep-last", "1").status == 0
+    assert len(home.jobs()) == 1
+    assert len(json.loads(home.pailot("ps", "--json").out)) == 1
+    (home.folder / "home" / "index.db").write_bytes(b"garbage" * 1000)
+    assert home.pailot("gc", "--rebuild-index").status == 0
+    assert [row["state"] for row in json.loads(home.pailot("ps", "--json").out)] == ["SUCCEEDED"]
+
+
+def test_a_closed_terminal_does_not_end_the_job(home: Home) -> None:
+    process = home.start(job(role("for i in 1 2 3; do echo $i; sleep 0.05; done; echo end")))
+    assert process.stdout
+    process.stdout.close()
+    process.wait(timeout=30)
+    assert process.stderr
+    process.stderr.close()
+    assert home.pailot("logs", "demo").out.endswith("end\n")
+    assert home.show()["state"] == "SUCCEEDED"
