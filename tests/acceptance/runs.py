@@ -70,6 +70,7 @@ class Home:
         self.folder = folder
         self.cwd = folder / "cwd"
         self.cwd.mkdir(parents=True, exist_ok=True)
+        self.started: list[subprocess.Popen[str]] = []
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith("PAILOT_")} | {
             "PAILOT_HOME": str(folder / "home"),
             "PAILOT_LOCKS": str(folder / "locks"),
@@ -81,7 +82,7 @@ class Home:
     def start(self, text: str, *options: str, **environment: str) -> subprocess.Popen[str]:
         """`pailot run` of a job, left running."""
         (self.cwd / "job.yaml").write_text(text)
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "pailot", "run", "job.yaml", *options],
             cwd=self.cwd,
             env=self.environment | environment,
@@ -90,6 +91,18 @@ class Home:
             text=True,
             errors="surrogateescape",
         )
+        self.started.append(process)
+        return process
+
+    def close(self) -> None:
+        """End whatever a test left running, so that one failure does not make others."""
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            for stream in (process.stdout, process.stderr):
+                if stream and not stream.closed:
+                    stream.close()
 
     def run(self, text: str, *options: str, timeout: float = 60, **environment: str) -> Result:
         process = self.start(text, *options, **environment)

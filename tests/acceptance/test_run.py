@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ from .runs import Home, job, no_process_left, role, wait_for
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path)
+def home(tmp_path: Path) -> Iterator[Home]:
+    made = Home(tmp_path)
+    yield made
+    made.close()
 
 
 def test_a_job_runs_and_its_output_is_ours(home: Home) -> None:
@@ -206,10 +209,6 @@ def test_detached_runs_are_seen_from_any_shell(home: Home) -> None:
     assert (started.status, "is running" in started.out) == (0, True)
     assert home.show()["state"] == "RUNNING"
     wait_for(lambda: home.pailot("logs", "demo").out == "ready\n")
-    follower = subprocess.Popen(
-        ["python3", "-c", "pass"], stdout=subprocess.PIPE
-    )
-    follower.communicate()
     (home.cwd / "go").touch()
     assert home.pailot("wait", "demo").status == 0
     assert home.pailot("logs", "demo").out == "ready\ngone\n"

@@ -25,25 +25,30 @@ many = settings(max_examples=10 * settings().max_examples, suppress_health_check
 # Texts
 
 
+def several(text: str) -> list[str]:
+    return [each.strip() for each in text.strip().split("¦")]
+
+
 # Scalars of every kind, right and wrong; some are cut off on purpose.
-SCALARS = [
-    *"a|b c|yes|true|True|null|~|<<|=|é|a#b|a:b|:a|-a|?a|a,b|a]b|a}b|a\tb|%a|@a|`a|-|?|:|y|tRue|NULL".split("|"),
-    *"0 1 -1 +1 01 010 08 -0 +0 00 1_0 1__0_ 0x1F -0x1F 0b11 0o17 12:30 1:2 1:60 -1:2:3 190:20:30 1:2:3.5 9:59.1_5".split(),
-    *"1. 0. .5 -.5 1e3 1.5e3 1e-7 1e22 1e400 ._1e3 685_230.15 123456789012345678901 .inf -.INF .nan .NaN 1.2.3".split(),
-    *"2019-01-01|2019-1-1|2019-1-1 1:02:03|2001-12-14t21:59:43.10-05:00|9999-12-31 23:59:59 -1|0000-00-00|2019-13-45".split("|"),
-    *["''", '""', "'s'", '"q"', "'it''s'", '"a\\nb"', '"x\\u00e9"', '"\\x41\\U0001F600"', '"\\q"', '"a\\\n  b"', '"a\n\n  b "'],
-    *["'a\n\n  b'", "'a\n b'", '"', "'", "'a", '"a\\"', "<% $p.x %>", "'<% $p.x[0] %>'", "a <% x %> b"],
-    *["[1, 2]", "{a: 1}", "[a, b: c]", "{a, b: }", '{"a":1}', '["a":1]', "[<% x %>]", "{a: {b: [c]}}", "[[], {}]", "[a ,b]"],
-    *["{a:b}", "{a : b}", "[a: ]", "{a: b, a: c}", "[a,\n  b]", "{a: b\n  c}", "[a # c\n  ,b]", "[", "{", "]", "}", "[a", "{a: b"],
-    *["&x a", "*x", "&x [a]", "&x {k: 1}", "{<<: *x}", "[<<: *x]", "{<<: [*x, {b: 1}]}", "&", "*", "!!str 1", '!!int "3"', "!!int 3.0", "!!float 3", "!!float 0x1"],
-    *["!!binary aGk=", "!!binary aGk", "!!set {a, b}", "!!null ~", "!!bool yes", "!!bool true", "!!timestamp 2001-01-01", "! 1"],
-    *["!!map {a: 1}", "!!seq [a]", "!!omap [a: 1]", "!!pairs [a: 1, a: 2]", "!!str", "!foo x", "!!str &x a", "&x !!str a"],
-    *["# c", "a # c", "a #", "---", "...", "- a", "a: b", "? a", "%YAML 1.2"],
-]
+SCALARS = several(r"""
+    a ¦ b c ¦ yes ¦ y ¦ true ¦ True ¦ tRue ¦ null ¦ NULL ¦ ~ ¦ << ¦ = ¦ é ¦ a#b ¦ a:b ¦ :a ¦ -a ¦ ?a ¦ a,b ¦ a]b ¦ a}b
+    ¦ %a ¦ @a ¦ `a ¦ 0 ¦ 1 ¦ -1 ¦ +1 ¦ 01 ¦ 010 ¦ 08 ¦ -0 ¦ +0 ¦ 00 ¦ 1_0 ¦ 1__0_ ¦ 0x1F ¦ -0x1F ¦ 0b11 ¦ 0o17 ¦ 12:30
+    ¦ 1:2 ¦ 1:60 ¦ -1:2:3 ¦ 190:20:30 ¦ 1:2:3.5 ¦ 9:59.1_5 ¦ 1. ¦ 0. ¦ .5 ¦ -.5 ¦ 1e3 ¦ 1.5e3 ¦ 1e-7 ¦ 1e22 ¦ 1e400
+    ¦ ._1e3 ¦ 685_230.15 ¦ 1.2.3 ¦ 123456789012345678901 ¦ .inf ¦ -.INF ¦ .nan ¦ .NaN ¦ 2019-01-01 ¦ 2019-1-1
+    ¦ 2019-1-1 1:02:03 ¦ 2019-13-45 ¦ 0000-00-00 ¦ 2001-12-14t21:59:43.10-05:00 ¦ 9999-12-31 23:59:59 -1 ¦ '' ¦ ""
+    ¦ 's' ¦ "q" ¦ 'it''s' ¦ "a\nb" ¦ "x\u00e9" ¦ "\x41\U0001F600" ¦ "\q" ¦ " ¦ ' ¦ 'a ¦ "a\" ¦ <% $p.x %>
+    ¦ '<% $p.x[0] %>' ¦ a <% x %> b ¦ [1, 2] ¦ {a: 1} ¦ [a, b: c] ¦ {a, b: } ¦ {"a":1} ¦ ["a":1] ¦ [<% x %>]
+    ¦ {a: {b: [c]}} ¦ [[], {}] ¦ [a ,b] ¦ {a:b} ¦ {a : b} ¦ [a: ] ¦ {a: b, a: c} ¦ [ ¦ { ¦ ] ¦ } ¦ [a ¦ {a: b ¦ &x a
+    ¦ *x ¦ &x [a] ¦ &x {k: 1} ¦ {<<: *x} ¦ [<<: *x] ¦ {<<: [*x, {b: 1}]} ¦ & ¦ * ¦ - ¦ ? ¦ : ¦ - a ¦ a: b ¦ ? a ¦ ! 1
+    ¦ !!str ¦ !!str 1 ¦ !!int "3" ¦ !!int 3.0 ¦ !!float 3 ¦ !!float 0x1 ¦ !!binary aGk= ¦ !!binary aGk ¦ !!set {a, b}
+    ¦ !!null ~ ¦ !!bool yes ¦ !!bool true ¦ !!timestamp 2001-01-01 ¦ !!map {a: 1} ¦ !!seq [a] ¦ !!omap [a: 1]
+    ¦ !!pairs [a: 1, a: 2] ¦ !foo x ¦ !!str &x a ¦ &x !!str a ¦ # c ¦ a # c ¦ a # ¦ --- ¦ ... ¦ %YAML 1.2
+""")
+SCALARS += ["a\tb", '"a\\\n  b"', '"a\n\n  b "', "'a\n\n  b'", "'a \n b'", "[a,\n  b]", "{a: b\n  c}", "[a # c\n  ,b]"]
 BLOCK_SCALARS = ["|", ">", "|-", ">-", "|+", ">+", "|2", ">1-", "|+2", "| # c", "> ", "|x"]
 BLOCK_LINES = ["foo", "bar baz", "  deeper", "\ttab", "# no", "a: b", "- a", "", " ", "<% x %>"]
 CONTINUATIONS = ["more", "and: x", "# c", "- z", '"q"', "a #c", ""]
-KEYS = [*"a|b|c|key|k y|1|1.0|1e3|010|true|null|~|'s'|\"q\"|<<|x-y|x.y|a:b|$x|-a|?x|2019-01-01|é|0x1|a#b|a #b".split("|"), '"a\\n"']
+KEYS = several(r"""a¦b¦c¦key¦k y¦1¦1.0¦1e3¦010¦true¦null¦~¦'s'¦"q"¦"\n"¦<<¦x-y¦x.y¦a:b¦$x¦-a¦?x¦2019-01-01¦é¦0x1¦a#b¦a #b""")
 ODD_KEYS = ["[a]", "{a: 1}", "&z k", "!!str t", "*x", "|", "- a", "'a\n b'", "? k", "__proto__", "toString"]
 FILLING = ["", "", "   ", "# x", "  # y"]
 JOBS = [file.read_text() for file in sorted((ROOT / "examples").glob("*/*.yaml"))]
@@ -153,7 +158,7 @@ REFUSED = [
     Refused("a list or a mapping as the first key", "[a]: b", r"[\]}]\s*⌖:"),
     Refused("a list or a mapping as a key", "a: b\n[c]: d", r"^ *⌖[\[{].*"),
     Refused("a tag, an anchor or an alias before a key", "a: b\n&c d: e", r"^ *⌖(?:\*|[&!]).*:\s"),
-    Refused("a tag or an anchor before an explicit key", "? &a b: c", rf"\?⌖\s+{PROPERTY}.*:\s"),
+    Refused("a tag or an anchor before an explicit key", "? &a b: c", rf"⌖\s+{PROPERTY}.*:\s"),
     # js-yaml's value would surprise: it loses, overlooks or misplaces something.
     Refused("a key named __proto__", "__proto__: a", rf"⌖{KEY}__proto__"),
     Refused("an empty last item before an outer item", "- -\n- a", r"⌖-(?:\s+#.*|\s*)\n(?:\s*(?:#.*)?\n)*\s*-"),
@@ -211,7 +216,8 @@ def compare(oracle: Oracle, text: str) -> None:
     try:
         ours = typed(parse(text).root)
     except YamlError as error:
-        assert not theirs["ok"] or is_known(text, error), f"only we refuse {text!r}: {error.message}"
+        if theirs["ok"] and not is_known(text, error):
+            pytest.fail(f"only we refuse {text!r}: {error.message}")
         return
     assert theirs["ok"], f"only js-yaml refuses {text!r}: {theirs['message']}"
     assert ours == in_order(theirs["value"]), repr(text)

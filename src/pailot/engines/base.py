@@ -5,6 +5,7 @@ An engine is handed one attempt of a job and is then observed; it is never asked
 
 from __future__ import annotations
 
+from ..protocol.problems import PailotError
 from ..values import Value
 
 TYPE_CHECKING = False
@@ -45,7 +46,7 @@ class Observed(Value):
     final: Mapping[str, Any] | None = None
 
 
-class EngineError(Exception):
+class EngineError(PailotError):
     """An engine cannot do what it is asked; the message says why and what to do."""
 
 

@@ -112,6 +112,8 @@ def read(folder: str, stream: str, offset: int, limit: int = 65536) -> tuple[byt
 
     Nothing at the end of the log, where the offset stays as it is: ask again. The writer may be at work meanwhile.
     """
+    if limit <= 0:
+        return b"", offset
     offset = max(offset, 0)
     pieces: list[bytes] = []
     while True:
@@ -120,12 +122,18 @@ def read(folder: str, stream: str, offset: int, limit: int = 65536) -> tuple[byt
             begin = _end(folder, segments)
             ends = [start for start, _ in segments[1:]] + [begin]
             for (start, name), end in zip(segments, ends):  # noqa: B905  # Python 3.9 has no `strict`
-                offset = max(offset, start)
+                if offset < start:
+                    if pieces:  # full, or the next one has gone meanwhile: what is answered has no hole
+                        return b"".join(pieces), offset
+                    offset = start
                 while offset < end and limit > 0:
                     piece = _read_at(os.path.join(folder, name), offset - start, min(limit, end - offset))
+                    if not piece:  # somebody cut it short; who waits for the rest would wait for ever
+                        if pieces:
+                            return b"".join(pieces), offset
+                        offset = end
                     pieces.append(piece)
-                    # A segment that somebody cut short is left behind, or its reader would wait for ever.
-                    offset = offset + len(piece) if piece else end
+                    offset += len(piece)
                     limit -= len(piece)
             while current >= 0 and limit > 0 and offset >= begin:
                 piece = os.pread(current, limit, offset - begin)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PRIVATE = 0o600  # records name files, hosts and commands of their owner
+RESERVE_BYTES = 128 * 1024
 _GONE = (FileNotFoundError, NotADirectoryError)
 
 
@@ -74,6 +75,23 @@ def read_lines(path: str) -> list[dict[str, Any]]:
         if entry is not None:
             entries.append(entry)
     return entries
+
+
+def keep_reserve(folder: str, size: int = RESERVE_BYTES) -> None:
+    """Set space aside in a folder, so that how something ended can be written even when the disk is full."""
+    descriptor = os.open(os.path.join(folder, "reserve"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    finally:
+        os.close(descriptor)
+
+
+def free_reserve(folder: str) -> None:
+    """Give the space back; the next small record fits."""
+    try:
+        os.unlink(os.path.join(folder, "reserve"))
+    except OSError:
+        pass  # somebody did already
 
 
 def claim(path: str) -> bool:

@@ -15,7 +15,7 @@ import time
 from ..lifecycle import exits, retry
 from . import cgroups, processes
 from .logs import LogWriter, tail
-from .records import claim, read_record, write_record
+from .records import claim, free_reserve, read_record, write_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -378,6 +378,7 @@ class Shim:
     def _disk_trouble(self, error: OSError) -> None:
         if not self.broken:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            free_reserve(self.task.attempt_folder)
             self.broken = "the disk is full: its log could not be written" if full else f"its log could not be written: {error.strerror}"
 
     def _log_line(self, line: str) -> None:

@@ -10,11 +10,12 @@ import select
 import signal
 import time
 
-from ..engines.base import LOST, Attempt, EngineError
+from ..engines.base import LOST, Attempt
 from ..lifecycle import retry
 from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ..lifecycle.states import FAILED, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
-from ..runtime.records import write_record
+from ..protocol.problems import PailotError
+from ..runtime.records import keep_reserve
 from ..values import Value
 
 TYPE_CHECKING = False
@@ -114,6 +115,7 @@ class Driver:
         options = self.plan.options
         path = self.folder.attempt(number)
         os.makedirs(path)
+        keep_reserve(path)
         surroundings = self.surroundings
         attempt = Attempt(
             plan=self.plan,
@@ -134,13 +136,13 @@ class Driver:
             return "stopped", Verdict(STOPPED, "stopped before it started")
         try:
             notes = list(self.engine.start(attempt))
-        except (EngineError, OSError) as error:
+        except (PailotError, OSError) as error:
             if self.engine.alive():
                 self.engine.stop(attempt, 0, "completed", now=True)
                 while self.engine.alive():
                     self._wait(None)
                     self.engine.newly_ended(attempt)
-            words = str(error) if isinstance(error, EngineError) else f"{error.strerror} ({error.filename})" if error.filename else str(error)
+            words = str(error) if isinstance(error, PailotError) else f"{error.strerror} ({error.filename})" if error.filename else str(error)
             return "stopped", Verdict(FAILED, f"it could not be started: {words}")
         now = time.time()
         self.began = self.began or now
@@ -161,7 +163,7 @@ class Driver:
                 self._seen(attempt, event)
             if claimed >= self.plan.task_count:
                 claimed = -(1 << 40)
-                write_record(os.path.join(attempt.folder, "started"), {"at": time.time()}, durable=False)
+                self.folder.mark_started(attempt.number)
                 self.on_started()
             for task in self.engine.newly_ended(attempt):
                 final = task.final or {}
@@ -219,7 +221,7 @@ class Driver:
             "started": self.began,
             "ended": time.time(),
         }
-        write_record(self.folder.file("verdict.json"), record)
+        self.folder.decide(record)
         self.folder.note("ended", state=verdict.state, reason=verdict.reason)
         self.watcher.finished(record)
         return record

@@ -12,14 +12,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 
-from ..runtime.records import append_line, read_lines, read_record, write_record
+from ..runtime.records import append_line, free_reserve, keep_reserve, read_lines, read_record, write_record
 from ..runtime.shim import claim_stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 FORMAT = 1
@@ -39,6 +41,7 @@ class JobFolder:
         os.makedirs(os.path.join(path, "attempts"), mode=0o700)
         os.mkdir(os.path.join(path, "checkpoints"))
         os.mkfifo(os.path.join(path, "control"), 0o600)
+        keep_reserve(path)
         folder = cls(path)
         folder._write("job.yaml", source)
         folder._write("plan.json", json.dumps(plan))
@@ -68,12 +71,21 @@ class JobFolder:
         return self.record("verdict.json")
 
     def set_state(self, **state: Any) -> None:
-        write_record(self.file("state.json"), {"at": time.time(), **state}, durable=False)
+        self._with_reserve(lambda: write_record(self.file("state.json"), {"at": time.time(), **state}, durable=False), needed=False)
+
+    def mark_started(self, attempt: int) -> None:
+        """All tasks of an attempt have begun."""
+        started = os.path.join(self.attempt(attempt), "started")
+        self._with_reserve(lambda: write_record(started, {"at": time.time()}, durable=False), needed=False)
+
+    def decide(self, verdict: dict[str, Any]) -> None:
+        """Write the verdict: on a full disk, too."""
+        self._with_reserve(lambda: write_record(self.file("verdict.json"), verdict), needed=True)
 
     def note(self, event: str, **details: Any) -> dict[str, Any]:
         """Write down that something happened."""
         entry = {"at": time.time(), "event": event, **details}
-        append_line(self.file("journal"), entry)
+        self._with_reserve(lambda: append_line(self.file("journal"), entry), needed=False)
         return entry
 
     def events(self) -> list[dict[str, Any]]:
@@ -124,6 +136,20 @@ class JobFolder:
             return True
         os.close(descriptor)
         return False
+
+    def _with_reserve(self, write: Callable[[], None], *, needed: bool) -> None:
+        """Write something; on a full disk the space kept in reserve is used for it."""
+        try:
+            write()
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            free_reserve(self.path)
+            try:
+                write()
+            except OSError:
+                if needed:
+                    raise
 
     def _write(self, name: str, text: str) -> None:
         with open(self.file(name), "w", encoding="utf-8") as stream:

@@ -160,14 +160,15 @@ def drive_detached(run: Run) -> None:
             os._exit(status)
     os.close(writer)
     os.waitpid(pid, 0)
-    with os.fdopen(reader) as stream:
-        told = stream.read()
+    told = os.read(reader, 64)  # not to the end: shims inherit the other side
+    os.close(reader)
     if not told:
         raise PailotError(f"the supervisor of '{run.plan.name}' ended before the job had started; see pailot why {run.id}")
 
 
 def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, Any]:
     from ..engines.local.engine import LocalEngine
+    from ..store import StoreError
     from .driver import Driver
 
     lock = run.folder.lock()
@@ -175,7 +176,10 @@ def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, 
         raise PailotError(f"another process drives {run.id} already")
 
     def tell_started() -> None:
-        run.index.update(run.id, state="RUNNING", started=time.time())
+        try:
+            run.index.update(run.id, state="RUNNING", started=time.time())
+        except StoreError:
+            pass  # the folder tells as well
         if started is not None:
             try:
                 os.write(started, b"started")
@@ -197,7 +201,16 @@ def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, 
 
 
 def record_end(index: Index, run_id: str, verdict: dict[str, Any]) -> None:
-    """The verdict in the index, too."""
+    """The verdict in the index, too; where that fails the folder still tells, and the next look repairs it."""
+    from ..store import StoreError
+
+    try:
+        _update_index(index, run_id, verdict)
+    except StoreError:
+        pass  # a full disk, for instance
+
+
+def _update_index(index: Index, run_id: str, verdict: dict[str, Any]) -> None:
     index.update(
         run_id,
         state=verdict["state"],

@@ -7,7 +7,7 @@ import time
 
 from ..protocol.problems import PailotError
 from ..runtime import processes
-from ..runtime.records import read_record, write_record
+from ..runtime.records import read_record
 from ..settings import Settings
 from ..store.index import Index
 from ..store.network import index_path
@@ -75,7 +75,7 @@ def recover(folder: JobFolder) -> dict[str, Any] | None:
             return None
         state = folder.record("state.json") or {}
         verdict = _verdict_without_driver(folder, state, rebooted=rebooted)
-        write_record(folder.file("verdict.json"), verdict)
+        folder.decide(verdict)
         folder.note("ended", state=verdict["state"], reason=verdict["reason"])
         return verdict
     finally:

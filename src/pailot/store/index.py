@@ -14,6 +14,7 @@ import os
 import sqlite3
 from _thread import allocate_lock
 
+from ..lifecycle.states import JOB_STATES
 from ..values import Value
 from . import StoreError
 from .migrations import migrate
@@ -29,7 +30,6 @@ BUSY_SECONDS = 10.0
 SHORTEST_PREFIX = 6
 REBUILD = "pailot gc --rebuild-index"
 
-STATES = ("WAITING", "RUNNING", "STOPPING", "UNKNOWN", "STOPPED", "SUCCEEDED", "FAILED")
 UNFINISHED = "state NOT IN ('STOPPED', 'SUCCEEDED', 'FAILED')"  # as the partial index says it, word for word
 
 LAST = "\U0010ffff"  # sorts behind every id
@@ -162,7 +162,7 @@ class Index:
             raise TypeError(f"a row has no field {unknown[0]!r} that can be changed")
         if not changes:
             return self.get(id) is not None
-        _check_state(changes.get("state", STATES[0]))
+        _check_state(changes.get("state", JOB_STATES[0]))
         assignments = ", ".join(f"{name} = ?" for name in changes)
         values = (*(_column(name, value) for name, value in changes.items()), _text(id))
         sql = f"UPDATE jobs SET {assignments} WHERE id = ?"  # noqa: S608  # the names were checked
@@ -394,7 +394,7 @@ def page_query(
     else:
         branch = "SELECT id FROM jobs INDEXED BY jobs_by_user WHERE user = ? AND state = ? AND id < ?"
     branch = f"SELECT id FROM ({branch} ORDER BY id DESC LIMIT ?)"  # noqa: S608
-    wanted = states or STATES
+    wanted = states or JOB_STATES
     sql = f"SELECT {COLUMNS} FROM jobs WHERE id IN ({' UNION ALL '.join([branch] * len(wanted))}) ORDER BY id DESC LIMIT ?"  # noqa: S608
     return sql, (*(value for state in wanted for value in (*first, state, below, limit)), limit)
 
@@ -466,7 +466,7 @@ def _unlink(*files: str) -> None:
 
 
 def _check_state(state: object) -> None:
-    if state not in STATES:
+    if state not in JOB_STATES:
         raise ValueError(f"a job has no state {state!r}")
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-def streamed(secrets: Iterable[str], chunks: Iterable[bytes]) -> bytes:
-    masker = Masker(secrets)
+def streamed(secrets: Iterable[str] | Masker, chunks: Iterable[bytes]) -> bytes:
+    masker = secrets.twin() if isinstance(secrets, Masker) else Masker(secrets)
     return b"".join(masker.feed(chunk) for chunk in chunks) + masker.flush()
 
 
@@ -66,7 +66,8 @@ def cut_texts(draw: st.DrawFn, secret: st.SearchStrategy[str]) -> tuple[list[str
     whole = st.sampled_from(forms)
     part = whole.flatmap(lambda form: st.integers(0, len(form)).map(lambda end: form[:end]))
     rest = whole.flatmap(lambda form: st.integers(0, len(form)).map(lambda start: form[start:]))
-    data = b"".join(draw(st.lists(whole | part | rest | st.binary(max_size=3) | st.sampled_from([b"a", b"b", b"="]), max_size=12)))
+    other = st.binary(max_size=3) | st.sampled_from([b"a", b"b", b"="])
+    data = b"".join(draw(st.lists(whole | part | rest | other, max_size=12)))
     return secrets, pieces(data, draw(st.lists(st.integers(0, len(data)), max_size=8)))
 
 
@@ -118,8 +119,9 @@ def test_every_two_cuts_of_a_text() -> None:
     data = b"a hunter22 b hunter222 hunter2222 hunter22-end, two\r\nlines here\nhunte hunter22"
     wanted = model(data, _forms(secrets))
     assert wanted == b"a ****** b ******2 ****** ******, two\r\n******\nhunte ******"
+    prepared = Masker(secrets)
     for cuts in combinations(range(len(data) + 1), 2):
-        assert streamed(secrets, pieces(data, cuts)) == wanted, cuts
+        assert streamed(prepared, pieces(data, cuts)) == wanted, cuts
     assert streamed(secrets, [data[at : at + 1] for at in range(len(data))]) == wanted
 
 
@@ -175,9 +177,9 @@ AWKWARD = "pä/ss wörd+\"1'\\2\t😀&~!*"
         lambda text: base64.b64encode(text.encode()).decode().rstrip("="),
         lambda text: base64.b64encode((text + "\n").encode()).decode(),
         lambda text: base64.urlsafe_b64encode(text.encode()).decode(),
-        lambda text: urllib.parse.quote(text),
+        urllib.parse.quote,
         lambda text: urllib.parse.quote(text, safe=""),
-        lambda text: urllib.parse.quote_plus(text),
+        urllib.parse.quote_plus,
         lambda text: urllib.parse.quote(text, safe="!*'()"),
         lambda text: re.sub("%..", lambda match: match[0].lower(), urllib.parse.quote(text, safe="")),
         lambda text: json.dumps(text)[1:-1],
@@ -257,7 +259,9 @@ def fast_model(data: bytes, forms: set[bytes]) -> bytes:
     return b"".join(out) + data[position:]
 
 
-@pytest.mark.parametrize("alphabet", ["ab", string.ascii_lowercase + " ", string.ascii_letters + string.digits + "+/", "0123456789. "])
+@pytest.mark.parametrize(
+    "alphabet", ["ab", "0123456789. ", string.ascii_lowercase + " ", string.ascii_letters + string.digits + "+/"]
+)
 @pytest.mark.parametrize("size", [500, 4096, 65536])
 def test_long_logs_of_any_kind(alphabet: str, size: int) -> None:
     rng = random.Random(f"{alphabet} {size}")

@@ -1,126 +1,263 @@
-"""GPUs of this machine, each given to one run at a time."""
+"""GPUs of this machine, each given to one run at a time.
+
+That a task uses only its own is a convention (CUDA_VISIBLE_DEVICES): a process could change the variable.
+"""
 
 from __future__ import annotations
 
 import os
 
+from ...settings import BadSetting
 from ...values import Value
 from ..base import EngineError
-from .machine import locks_folder, open_shared
-from .ports import lock_byte, unlock_byte
+from .machine import Locks, MachineError, open_shared, which
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+QUERY = ("--query-gpu=index,uuid,name,memory.total", "--format=csv,noheader,nounits")
+TIMEOUT_SECONDS = 10
+_GUARD = 1 << 30  # locked while GPUs are handed out, so that two runs do not each take half
+_LONGEST_NAME = 200
 
 
 class Gpu(Value):
+    """One GPU; `index` is its place on the PCI bus, as nvidia-smi counts."""
+
     index: int
-    uuid: str
+    uuid: str = ""
     name: str = ""
     memory_mb: int = 0
 
 
 class GpusBusy(EngineError):
-    """Others hold the GPUs; `holders` names them."""
+    """Too many GPUs are held by others; `holders` says by whom."""
 
     def __init__(self, holders: str) -> None:
         super().__init__(holders)
         self.holders = holders
 
 
-def discover(setting: str) -> tuple[Gpu, ...]:
-    """The GPUs jobs may use: found with nvidia-smi, or declared as a number or a list of indexes."""
-    if setting.isdecimal():
-        return tuple(Gpu(index, f"GPU-declared-{index}") for index in range(int(setting)))
-    if setting not in ("", "auto"):
-        return tuple(Gpu(int(word), f"GPU-declared-{word.strip()}") for word in setting.split(",") if word.strip().isdecimal())
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    found = _ask_nvidia_smi()
-    if visible is None:
-        return found
-    by_name = {str(gpu.index): gpu for gpu in found} | {gpu.uuid: gpu for gpu in found}
+class TooFewGpus(EngineError):
+    """This machine will never have that many GPUs."""
+
+
+def discover(setting: str = "auto") -> tuple[Gpu, ...]:
+    """The GPUs that jobs may use.
+
+    `auto` asks nvidia-smi and heeds our own CUDA_VISIBLE_DEVICES; `none` and 0 mean none; a number declares that many
+    without looking; a list of indexes or UUIDs (one alone ends with a comma) chooses among those that are there, or
+    declares them where nvidia-smi is not.
+    """
+    setting = setting.strip()
+    if setting in ("", "auto"):
+        found = _ask()
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        return found if visible is None else _visible(found, visible)
+    if setting == "none":
+        return ()
+    if setting.isascii() and setting.isdecimal():
+        return tuple(Gpu(index) for index in range(int(setting)))
+    words = [word.strip() for word in setting.split(",") if word.strip()]
+    found = _ask()
     chosen = []
-    for word in visible.split(","):
-        if word.strip() not in by_name:
-            break  # CUDA stops at the first that is not there, too
-        chosen.append(by_name[word.strip()])
-    return tuple(chosen)
+    for word in words:
+        gpu = _named(found, word) or (Gpu(int(word)) if not found and word.isascii() and word.isdecimal() else None)
+        if gpu is None:
+            here = ", ".join(f"{gpu.index} ({gpu.uuid})" for gpu in found) or "none"
+            raise BadSetting(f"gpus: should be auto, none, a number or a list; there is no GPU {word!r} here, but: {here}")
+        chosen.append(gpu)
+    return tuple(dict.fromkeys(chosen))
 
 
 class Gpus:
-    """The GPUs of one run."""
+    """The GPUs of one run, its own until this object and its copies in forked children are gone.
+
+    Take GPUs before forking, since a child shares the locks of its parent.
+    """
 
     def __init__(self, found: Sequence[Gpu], holder: str) -> None:
         self.found, self.holder = tuple(found), holder
-        self.descriptor = open_shared("gpus")
+        self.held: tuple[Gpu, ...] = ()
+        self._busy: tuple[Gpu, ...] = ()
+        self._opened: Locks | None = None
+        self._signs: list[int] = []
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What a forked child must keep open for the GPUs to stay its own."""
+        return ((self._opened.descriptor,) if self._opened else ()) + tuple(self._signs)
 
     def take(self, count: int) -> tuple[Gpu, ...]:
-        """So many GPUs, or none of them."""
-        taken: list[Gpu] = []
-        for gpu in self.found:
-            if len(taken) < count and lock_byte(self.descriptor, gpu.index):
-                taken.append(gpu)
-        if len(taken) < count:
+        """As many GPUs, or GpusBusy and none."""
+        if count <= 0:
+            return ()
+        self._busy = ()
+        free = [gpu for gpu in self.found if gpu not in self.held]
+        if count > len(free):
+            raise TooFewGpus(f"{count} GPUs are needed, but there are only {len(free)}")
+        locks = self._locks()
+        locks.wait(_GUARD)
+        try:
+            taken: list[Gpu] = []
+            for gpu in free:
+                if len(taken) < count and locks.take(gpu.index):
+                    taken.append(gpu)
+            if len(taken) < count:
+                for gpu in taken:
+                    locks.give_back(gpu.index)
+                self._busy = tuple(gpu for gpu in free if gpu not in taken)
+                raise GpusBusy(_holders(self._busy))
             for gpu in taken:
-                unlock_byte(self.descriptor, gpu.index)
-            raise GpusBusy(", ".join(sorted({_holder(gpu.index) for gpu in self.found if gpu not in taken})))
-        for gpu in taken:
-            with open(_holder_file(gpu.index), "w", opener=lambda path, flags: os.open(path, flags, 0o666)) as stream:
-                stream.write(self.holder)
+                self._sign(gpu)
+        finally:
+            locks.give_back(_GUARD)
+        self.held += tuple(taken)
         return tuple(taken)
 
-    def wait_for_one(self) -> None:
-        """Until a busy GPU is given back."""
-        busy = next((gpu for gpu in self.found if not lock_byte(self.descriptor, gpu.index)), None)
-        for gpu in self.found:
-            if gpu is not busy:
-                unlock_byte(self.descriptor, gpu.index)
-        if busy is not None:
-            lock_byte(self.descriptor, busy.index, wait=True)
-            unlock_byte(self.descriptor, busy.index)
+    def wait_for_one(self, wake: int = -1) -> bool:
+        """Sleep until one of the GPUs that were busy is given back; False if the descriptor `wake` is readable first.
+
+        A signal handler that raises ends the wait, too.
+        """
+        import select
+
+        locks = self._locks()
+        busy = self._busy or tuple(gpu for gpu in self.found if gpu not in self.held and locks.is_taken(gpu.index))
+        poll, watched = select.poll(), []
+        try:
+            for gpu in busy:
+                if not locks.is_taken(gpu.index):
+                    return True
+                try:
+                    watched.append(open_shared(_sign_name(gpu), os.O_WRONLY, fifo=True))
+                except OSError:  # no reader: its holder is just ending
+                    locks.wait(gpu.index)
+                    locks.give_back(gpu.index)
+                    return True
+                poll.register(watched[-1], 0)  # an error comes when the last reader, its holder, is gone
+            if not busy:
+                return True
+            if wake >= 0:
+                poll.register(wake, select.POLLIN)
+            return any(descriptor != wake for descriptor, _ in poll.poll())
+        finally:
+            for descriptor in watched:
+                os.close(descriptor)
 
     def close(self) -> None:
-        os.close(self.descriptor)
+        """Let the GPUs go, unless a forked child still has them."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+        for descriptor in self._signs:
+            os.close(descriptor)
+        self._signs.clear()
+        self.held = ()
+
+    def _locks(self) -> Locks:
+        if self._opened is None:
+            self._opened = Locks("gpus")
+        return self._opened
+
+    def _sign(self, gpu: Gpu) -> None:
+        """Say who has it, and hold the FIFO whose writers learn when we are gone."""
+        descriptor = open_shared(f"gpu-{gpu.index}.holder", os.O_WRONLY)
+        try:
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, self.holder.encode()[:_LONGEST_NAME])
+        finally:
+            os.close(descriptor)
+        self._signs.append(open_shared(_sign_name(gpu), os.O_RDONLY, fifo=True))
 
 
-def variables(gpus: Sequence[Gpu]) -> dict[str, str]:
-    """Always set: an unset variable would mean all GPUs."""
+def variables(gpus: Iterable[Gpu]) -> dict[str, str]:
+    """What a task with these GPUs is told. Always set it: without the variable, CUDA uses all."""
+    given = tuple(gpus)
     return {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "CUDA_VISIBLE_DEVICES": ",".join(str(gpu.index) for gpu in gpus),
-        "NVIDIA_VISIBLE_DEVICES": ",".join(gpu.uuid for gpu in gpus) or "void",
+        "CUDA_VISIBLE_DEVICES": ",".join(str(gpu.index) for gpu in given),
+        "NVIDIA_VISIBLE_DEVICES": ",".join(gpu.uuid or str(gpu.index) for gpu in given) or "void",
     }
 
 
-def _ask_nvidia_smi() -> tuple[Gpu, ...]:
-    from shutil import which
+def _sign_name(gpu: Gpu) -> str:
+    return f"gpu-{gpu.index}.fifo"
 
+
+def _holders(busy: Sequence[Gpu]) -> str:
+    """'GPU 0 and 1 are held by ann~train, GPU 2 is held by bob~test'."""
+    by_holder: dict[str, list[str]] = {}
+    for gpu in busy:
+        by_holder.setdefault(_holder(gpu), []).append(str(gpu.index))
+    parts = [
+        f"GPU {indexes[0]} is held by {holder}"
+        if len(indexes) == 1
+        else f"GPU {', '.join(indexes[:-1])} and {indexes[-1]} are held by {holder}"
+        for holder, indexes in by_holder.items()
+    ]
+    return ", ".join(parts)
+
+
+def _holder(gpu: Gpu) -> str:
+    try:
+        descriptor = open_shared(f"gpu-{gpu.index}.holder", os.O_RDONLY)
+    except MachineError:
+        return "another run"
+    try:
+        text = os.read(descriptor, _LONGEST_NAME).decode("utf-8", "replace")
+    finally:
+        os.close(descriptor)
+    return "".join(c for c in text if c.isprintable()) or "another run"  # anybody may have written it
+
+
+def _visible(found: Sequence[Gpu], setting: str) -> tuple[Gpu, ...]:
+    """As CUDA reads the variable: in its order, up to the first that is not there."""
+    chosen: dict[Gpu, None] = {}
+    for word in setting.split(","):
+        gpu = _named(found, word.strip())
+        if gpu is None:
+            break
+        chosen[gpu] = None
+    return tuple(chosen)
+
+
+def _named(found: Sequence[Gpu], word: str) -> Gpu | None:
+    """The GPU with this index or UUID; the start of a UUID is enough if no other starts so."""
+    if word.isascii() and word.isdecimal():
+        return next((gpu for gpu in found if gpu.index == int(word)), None)
+    matching = [gpu for gpu in found if word.startswith("GPU-") and gpu.uuid.startswith(word)]
+    return matching[0] if len(matching) == 1 else None
+
+
+def _ask() -> tuple[Gpu, ...]:
     program = which("nvidia-smi")
     if program is None:
         return ()
     import subprocess
 
-    query = [program, "--query-gpu=index,uuid,name,memory.total", "--format=csv,noheader,nounits"]
+    asked = subprocess.Popen([program, *QUERY], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
-        text = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return ()
+        answer, _ = asked.communicate(timeout=TIMEOUT_SECONDS)
+    except subprocess.TimeoutExpired:
+        asked.kill()
+        assert asked.stdout is not None
+        asked.stdout.close()
+        try:
+            asked.wait(1)
+        except subprocess.TimeoutExpired:
+            pass  # stuck in its driver; nobody can end it
+        words = f"{program} does not answer within {TIMEOUT_SECONDS} seconds"
+        raise MachineError(f"{words}; is the driver well? PAILOT_GPUS=none runs without GPUs") from None
+    if asked.returncode != 0:
+        return ()  # no driver, or no device
     gpus = []
-    for line in text.splitlines():
-        parts = [part.strip() for part in line.split(",")]
-        if len(parts) == 4 and parts[0].isdecimal():
-            gpus.append(Gpu(int(parts[0]), parts[1], parts[2], int(parts[3]) if parts[3].isdecimal() else 0))
+    for line in answer.decode("utf-8", "replace").splitlines():
+        index, _, rest = line.partition(",")
+        uuid, _, rest = rest.partition(",")
+        name, _, memory = rest.rpartition(",")
+        if index.strip().isdecimal():
+            size = memory.strip()  # '[N/A]' where GPU and CPU share it
+            gpus.append(Gpu(int(index), uuid.strip(), name.strip(), int(size) if size.isdecimal() else 0))
     return tuple(gpus)
-
-
-def _holder_file(index: int) -> str:
-    return os.path.join(locks_folder(), f"gpu-{index}.holder")
-
-
-def _holder(index: int) -> str:
-    try:
-        with open(_holder_file(index)) as stream:
-            return f"GPU {index} is held by {stream.read().strip()}"
-    except OSError:
-        return f"GPU {index} is held by another run"

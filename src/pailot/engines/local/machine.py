@@ -1,43 +1,208 @@
-"""This machine: how much it has, and the folder where its users agree on what is taken."""
+"""This machine as all runs on it share it: its size, and the folder where they keep out of each other's way.
+
+Locks belong to an open file, not to a process: forked children keep them, and the kernel frees them when the
+last one ends, however it ends. Nothing is left to clean up, and no process id can be mistaken for another.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import stat
+import struct
 
+from ...settings import BadSetting
 from ..base import EngineError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOCKS = "/tmp/pailot-locks"  # noqa: S108  # one place for all users; made with care below
+# The sticky bit keeps the cleaners of /tmp away from files, too.
+_FOLDER_MODE, _FILE_MODE = 0o1777, 0o1666
+_FLOCK = struct.Struct("hhqqi4x")  # C's struct flock: type, whence, start, length, pid
+
+
+class MachineError(EngineError):
+    """This machine cannot be used as it is."""
 
 
 def locks_folder() -> str:
-    """A folder shared by all homes and users of this machine."""
-    folder = os.environ.get("PAILOT_LOCKS") or "/tmp/pailot-locks"  # noqa: S108  # shared by all users on purpose; checked below
+    """The folder with the locks of all homes and users of this machine."""
+    folder = os.path.abspath(os.environ.get("PAILOT_LOCKS") or LOCKS)
     try:
-        os.mkdir(folder, 0o1777)
-        os.chmod(folder, 0o1777)  # mkdir is subject to the umask
-    except FileExistsError:
-        pass  # the usual case
-    if os.path.islink(folder) or not os.path.isdir(folder):
-        raise EngineError(f"{folder} should be a folder shared by all users; remove it")
+        try:
+            found = os.lstat(folder)
+        except FileNotFoundError:
+            _make_folder(folder)
+            found = os.lstat(folder)
+        if not stat.S_ISDIR(found.st_mode):
+            kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no folder"
+            raise MachineError(f"{folder} should be the folder with the locks of all users, but is {kind}; remove it")
+        if stat.S_IMODE(found.st_mode) != _FOLDER_MODE and found.st_uid == os.geteuid():
+            os.chmod(folder, _FOLDER_MODE)
+    except OSError as error:
+        raise MachineError(f"{folder}, the folder for locks, cannot be made: {error.strerror}") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise MachineError(f"{folder}, the folder with all users' locks, cannot be written; its owner should chmod it to 1777")
     return folder
 
 
-def open_shared(name: str) -> int:
-    """A file in the shared folder that everybody may lock."""
+def open_shared(name: str, flags: int, *, fifo: bool = False) -> int:
+    """Open a file (or FIFO) in the folder for locks, which every user may write; it is made if it is not there."""
     path = os.path.join(locks_folder(), name)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    is_right = stat.S_ISFIFO if fifo else stat.S_ISREG
     try:
-        os.fchmod(descriptor, 0o666)
-    except PermissionError:
-        pass  # another user made it, so it is open to us already
+        try:
+            descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            _make_file(path, fifo)
+            descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        from errno import ENXIO
+
+        if error.errno == ENXIO:
+            raise  # nobody reads this FIFO
+        raise MachineError(f"{path}, shared by all runs on this machine, cannot be opened: {error.strerror}") from None
+    if not is_right(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise MachineError(f"{path}, shared by all runs on this machine, is not the kind of file it should be; remove it")
     return descriptor
 
 
+class Locks:
+    """Numbers that can be locked against all other runs on this machine: the bytes of one shared file.
+
+    What this object has locked it can lock again without noticing, and so can a forked child.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.descriptor = open_shared(name, os.O_RDWR)
+
+    def take(self, number: int) -> bool:
+        """Lock a number; False if somebody else has it."""
+        try:
+            fcntl.fcntl(self.descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, 0, number, 1, 0))
+        except (BlockingIOError, PermissionError):  # EAGAIN or EACCES, at the system's choice
+            return False
+        return True
+
+    def wait(self, number: int) -> None:
+        """Lock a number as soon as nobody else has it; a signal handler that raises ends the wait."""
+        fcntl.fcntl(self.descriptor, fcntl.F_OFD_SETLKW, _FLOCK.pack(fcntl.F_WRLCK, 0, number, 1, 0))
+
+    def give_back(self, number: int, count: int = 1) -> None:
+        """Unlock a number, or several from it on."""
+        fcntl.fcntl(self.descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_UNLCK, 0, number, count, 0))
+
+    def is_taken(self, number: int) -> bool:
+        """Whether somebody else has locked a number."""
+        answer = fcntl.fcntl(self.descriptor, fcntl.F_OFD_GETLK, _FLOCK.pack(fcntl.F_WRLCK, 0, number, 1, 0))
+        return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
+
+    def close(self) -> None:
+        """Let everything go, unless a forked child still has it."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
 def cpus() -> int:
-    """CPUs that jobs may use."""
-    given = os.environ.get("PAILOT_CPUS", "auto")
-    return int(given) if given.isdecimal() else len(os.sched_getaffinity(0))
+    """How many CPUs jobs may use: PAILOT_CPUS, else what this process may use."""
+    declared = _declared("PAILOT_CPUS")
+    if declared is not None:
+        return declared
+    number = len(os.sched_getaffinity(0))
+    for folder in _cgroups("cpu"):
+        words = _words(folder, "cpu.max") or _words(folder, "cpu.cfs_quota_us") + _words(folder, "cpu.cfs_period_us")
+        if len(words) == 2 and all(word.isdecimal() for word in words):  # else there is no limit
+            quota, period = map(int, words)
+            number = min(number, max(1, -(-quota // period)))
+    return number
 
 
 def memory_mb() -> int:
-    """Memory that jobs may use."""
-    given = os.environ.get("PAILOT_MEMORY_MB", "auto")
-    return int(given) if given.isdecimal() else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    """How much memory jobs may use, in MB: PAILOT_MEMORY_MB, else what this process may use."""
+    declared = _declared("PAILOT_MEMORY_MB")
+    if declared is not None:
+        return declared
+    with open("/proc/meminfo", encoding="ascii") as stream:
+        size = next(int(line.split()[1]) * 1024 for line in stream if line.startswith("MemTotal:"))
+    for folder in _cgroups("memory"):
+        for limit in _words(folder, "memory.max") or _words(folder, "memory.limit_in_bytes"):
+            if limit.isdecimal():
+                size = min(size, int(limit))
+    return size // (1024 * 1024)
+
+
+def which(program: str) -> str | None:
+    """The path of a program, as a shell would find it."""
+    for folder in os.get_exec_path():
+        path = os.path.join(folder, program)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def _declared(variable: str) -> int | None:
+    text = os.environ.get(variable, "").strip()
+    if text in ("", "auto"):
+        return None
+    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
+        raise BadSetting(f"{variable}: should be 'auto' or a whole number above 0, is {text!r}")
+    return int(text)
+
+
+def _cgroups(controller: str) -> Iterator[str]:
+    """The folders of the control groups that limit this process, innermost first."""
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as stream:
+            lines = stream.read().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        root = f"/sys/fs/cgroup/{controller}" if controllers else "/sys/fs/cgroup"
+        while True:
+            yield root + path
+            if path in ("", "/"):
+                break
+            path = path.rpartition("/")[0]
+
+
+def _words(folder: str, file: str) -> tuple[str, ...]:
+    try:
+        with open(os.path.join(folder, file), encoding="ascii") as stream:
+            return tuple(stream.read().split())
+    except OSError:
+        return ()
+
+
+def _make_folder(folder: str) -> None:
+    """Make it complete elsewhere and move it here: nobody ever sees it with other rights."""
+    temporary = f"{folder}.{os.getpid()}.{os.urandom(4).hex()}"
+    os.mkdir(temporary, 0o700)
+    os.chmod(temporary, _FOLDER_MODE)
+    try:
+        os.rename(temporary, folder)
+    except OSError:
+        os.rmdir(temporary)  # somebody else was faster
+
+
+def _make_file(path: str, fifo: bool) -> None:
+    """Likewise, and one that is there already stays."""
+    temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
+    if fifo:
+        os.mkfifo(temporary, 0o600)
+    else:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+    try:
+        os.chmod(temporary, _FILE_MODE)
+        os.link(temporary, path)
+    except FileExistsError:
+        pass  # somebody else was faster
+    finally:
+        os.unlink(temporary)

@@ -1,101 +1,151 @@
-"""Ports of this machine, each given to one run at a time.
-
-Byte N of a shared file is locked for port N. The locks belong to the open file, so that forked shims keep them, and
-the kernel frees them when the last of these processes ends, however it ends.
-"""
+"""Ports that no other run on this machine is given, and nobody listens on."""
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
-import struct
 
 from ..base import EngineError
-from .machine import open_shared
+from .machine import Locks
 
-FIRST = 15_000
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+LOWEST, HIGHEST = 15000, 65535
+FEW = 2000
+EPHEMERAL = "/proc/sys/net/ipv4/ip_local_port_range"
 
 
 class PortTaken(EngineError):
-    """A port that a job needs is in use."""
+    """A port that a job needs exactly is not to be had; `words` say why."""
+
+    def __init__(self, port: int, words: str) -> None:
+        super().__init__(f"port {port} {words}")
+        self.port, self.words = port, words
+
+    def __reduce__(self) -> tuple[type[PortTaken], tuple[int, str]]:
+        return type(self), (self.port, self.words)
+
+
+class NoPorts(EngineError):
+    """Not enough ports are free."""
 
 
 class Ports:
-    """The ports of one run."""
+    """The ports of one job, reserved until this object and its copies in forked children are gone.
 
-    def __init__(self) -> None:
-        self.descriptor = open_shared("ports")
+    Only a lock is kept, no socket: a task can bind its ports at once. Take ports before forking, since
+    a child shares the locks of its parent and could be given the same ports again.
+    """
+
+    def __init__(self, ranges: Sequence[range] | None = None) -> None:
+        self._ranges = ranges
+        self._locks = Locks("ports")
+        self._held: set[int] = set()
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What a forked child must keep open for the ports to stay reserved."""
+        return (self._locks.descriptor,)
 
     def take(self, count: int) -> list[int]:
-        """So many free ports, outside the range the kernel gives to outgoing connections."""
-        candidates = _candidates()
-        start = int.from_bytes(os.urandom(4), "big") % len(candidates)
+        """As many free ports, from a random one upwards."""
         taken: list[int] = []
-        for position in range(len(candidates)):
-            if len(taken) == count:
-                return taken
-            port = candidates[(start + position) % len(candidates)]
-            if lock_byte(self.descriptor, port):
-                if _can_bind(port):
+        in_use = _probe()
+        for ports in port_ranges() if self._ranges is None else self._ranges:
+            start = int.from_bytes(os.urandom(4), "big") % max(1, len(ports))
+            for port in (*ports[start:], *ports[:start]):
+                if len(taken) == count:
+                    return taken
+                if not self._take_one(port, in_use):
                     taken.append(port)
-                else:
-                    unlock_byte(self.descriptor, port)
         if len(taken) == count:
             return taken
-        raise EngineError(f"there are not {count} free ports on this machine")
+        self._give_back(taken)
+        raise NoPorts(f"the job needs {count} ports, but only {len(taken)} are free on this machine")
 
-    def take_exactly(self, first: int, count: int) -> list[int]:
-        """These ports and no others."""
+    def take_exactly(self, first: int, count: int = 1) -> list[int]:
+        """Just these ports, one after the other; raises PortTaken."""
+        taken: list[int] = []
+        in_use = _probe()
         for port in range(first, first + count):
-            if not lock_byte(self.descriptor, port):
-                raise PortTaken(f"port {port} is taken by another run on this machine")
-            if not _can_bind(port):
-                raise PortTaken(f"port {port} is in use on this machine")
-        return list(range(first, first + count))
+            words = self._take_one(port, in_use)
+            if words:
+                self._give_back(taken)
+                raise PortTaken(port, words)
+            taken.append(port)
+        return taken
 
     def close(self) -> None:
-        os.close(self.descriptor)
+        """Let the ports go, unless a forked child still has them."""
+        self._locks.close()
+        self._held.clear()
+
+    def _take_one(self, port: int, in_use: Callable[[int], str]) -> str:
+        if not 1 <= port <= HIGHEST:
+            return f"does not exist; ports are 1 to {HIGHEST}"
+        if port in self._held:
+            return "is needed twice by this job"
+        if not self._locks.take(port):
+            return "is reserved by another run of Pailot on this machine"
+        words = in_use(port)
+        if words:
+            self._locks.give_back(port)
+        else:
+            self._held.add(port)
+        return words
+
+    def _give_back(self, ports: Sequence[int]) -> None:
+        for port in ports:
+            self._held.discard(port)
+            self._locks.give_back(port)
 
 
-def lock_byte(descriptor: int, position: int, *, wait: bool = False) -> bool:
-    """Lock one byte for this open file; False if another open file has it."""
-    command = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
+def port_ranges() -> list[range]:
+    """Where to look for ports, in order: outside the ephemeral range; within it too where that leaves next to none."""
+    low, high = 32768, 60999  # what most systems have
     try:
-        fcntl.fcntl(descriptor, command, _flock(fcntl.F_WRLCK, position))
-    except OSError as error:
-        if error.errno in (errno.EAGAIN, errno.EACCES):
-            return False
-        raise
-    return True
-
-
-def unlock_byte(descriptor: int, position: int) -> None:
-    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _flock(fcntl.F_UNLCK, position))
-
-
-def _flock(kind: int, position: int) -> bytes:
-    return struct.pack("hhqqi4x", kind, os.SEEK_SET, position, 1, 0)
-
-
-def _candidates() -> range:
-    try:
-        with open("/proc/sys/net/ipv4/ip_local_port_range") as stream:
-            low, high = (int(word) for word in stream.read().split())
+        with open(EPHEMERAL, encoding="ascii") as stream:
+            low, high = map(int, stream.read().split())
     except (OSError, ValueError):
-        low, high = 32_768, 60_999
-    return range(FIRST, low) if low - FIRST > 4_000 else range(high + 1, 65_536) if high < 61_000 else range(FIRST, 32_768)
+        pass
+    return _ranges(low, high)
 
 
-def _can_bind(port: int) -> bool:
-    import _socket
+def _ranges(low: int, high: int) -> list[range]:
+    outside = [range(LOWEST, low), range(max(high + 1, LOWEST), HIGHEST + 1)]
+    return outside if sum(map(len, outside)) >= FEW else [*outside, range(max(low, LOWEST), min(high, HIGHEST) + 1)]
 
-    sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-    try:
-        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
-        sock.bind(("0.0.0.0", port))  # noqa: S104  # only to see whether it is free
-    except OSError:
-        return False
-    finally:
-        sock.close()
-    return True
+
+def _probe() -> Callable[[int], str]:
+    """A function that says in words why a port cannot be bound, or nothing.
+
+    A socket for both IPv6 and IPv4 collides with every listener of either, on any address.
+    """
+    import errno
+    from _socket import AF_INET, AF_INET6, IPPROTO_IPV6, IPV6_V6ONLY, SOCK_STREAM, socket
+
+    words = {errno.EADDRINUSE: "is in use by another program", errno.EACCES: "may only be used by root"}
+
+    def why(port: int, family: int, address: str) -> str | None:
+        try:
+            probe = socket(family, SOCK_STREAM)
+        except OSError:
+            return None
+        try:
+            if family == AF_INET6:
+                probe.setsockopt(IPPROTO_IPV6, IPV6_V6ONLY, 0)
+            probe.bind((address, port))
+        except OSError as error:
+            return words.get(error.errno or 0)
+        finally:
+            probe.close()
+        return ""
+
+    def both(port: int) -> str:
+        answer = why(port, AF_INET6, "::")
+        if answer is None:  # no IPv6 here
+            answer = why(port, AF_INET, "0.0.0.0")  # noqa: S104  # never listened on
+        return answer if answer is not None else "cannot be bound"
+
+    return both

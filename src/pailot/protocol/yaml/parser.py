@@ -292,8 +292,9 @@ class Parser:
             self._end_line()
             at = self._skip(self.i)
             if not self._next_item(indent, at):
-                if result.marks[-1] < begin and self._is_item(at):
-                    self._fail("yaml-syntax", "OpenPAI takes what follows an empty last item for another one; write null", result.marks[-1])
+                last = result.marks[-1]
+                if last < begin and self._is_item(at):
+                    self._fail("yaml-syntax", "OpenPAI reads on after an empty last item; write null", last)
                 return result
 
     def _next_item(self, indent: int, at: int) -> bool:
@@ -512,9 +513,9 @@ class Parser:
             else:
                 anchor = found[0]
                 self.anchors.pop(anchor, None)
-            at = self._skip_flow(found.end())
-            if "\n" in text[found.end() : at]:
-                self._fail("yaml-syntax", _PROPERTY_ALONE, found.start())
+            here, at = at, self._skip_flow(found.end())
+            if "\n" in text[here:at]:
+                self._fail("yaml-syntax", _PROPERTY_ALONE, here)
         before, plain = self.nodes, None
         first = text[at]
         if first in "[{":

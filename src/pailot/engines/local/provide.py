@@ -1,0 +1,463 @@
+"""What Pailot brings before a task starts: fetched files, the job's ssh key, code."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ...values import Value
+from ..base import EngineError
+from .machine import which
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any, BinaryIO
+
+    from ...planning import Plan, Provision, RolePlan
+
+IGNORE_FILE = ".pailotignore"
+TIMEOUT_SECONDS = 20
+_CHUNK = 1024 * 1024
+_LONGEST_NAME = 200
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
+
+
+class ProvideError(EngineError):
+    """Something that a task needs cannot be brought."""
+
+
+class Unreachable(ProvideError):
+    """Nobody answers there at the moment."""
+
+
+def provide(plan: Plan, attempt_folder: str, cache: str, *, cwd: str = "") -> dict[str, dict[str, str]]:
+    """Fetch what the roles ask for and make the job's ssh key: for each role, the paths by variable.
+
+    Relative paths start from `cwd`. Code is brought by `bring_code`, once the working directories are there.
+    """
+    fetched: dict[tuple[str, str], str] = {}
+    provided: dict[str, dict[str, str]] = {}
+    for role in plan.roles.values():
+        paths = provided[role.name] = {}
+        for each in role.provisions:
+            if each.kind == "fetch":
+                source = _source(plan, role, each)
+                wanted = source.uri, each.sha256
+                if wanted not in fetched:
+                    fetched[wanted] = _fetch(source, each.sha256, cache, cwd)
+                paths[each.variable] = fetched[wanted]
+            elif each.kind == "ssh-key":
+                paths[each.variable] = _ssh_key(attempt_folder, plan.full_name)
+            elif each.kind not in ("code", "registry-auth"):  # the latter is for images, which are not used here
+                raise ProvideError(f"this Pailot cannot bring '{each.kind}' to a task")
+    return provided
+
+
+def bring_code(
+    plan: Plan,
+    works: Mapping[tuple[str, int], str],
+    cache: str,
+    *,
+    cwd: str = "",
+    private: bool = True,
+    leave_out: Iterable[str] = (),
+) -> None:
+    """Put the code that the roles ask for into the working directory of each (role, index), below its own name.
+
+    A private working directory gets a copy, without what `.pailotignore` names; one that is the user's own gets a
+    link, unless the code is there already. The paths in `leave_out` (PAILOT_HOME) are never copied.
+    """
+    done: set[tuple[str, str]] = set()
+    for (role, _), work in works.items():
+        for each in plan.roles[role].provisions:
+            if each.kind != "code":
+                continue
+            source = _source(plan, plan.roles[role], each)
+            if (source.uri, work) in done:
+                continue
+            done.add((source.uri, work))
+            path = _fetch(source, each.sha256, cache, cwd)
+            name = os.path.basename(source.shown.rstrip("/")) if source.local else os.path.basename(path)
+            try:
+                if private:
+                    _copy_into(work, path, name, {*map(_identity, leave_out), _identity(work)})
+                else:
+                    _link_into(work, path, name)
+            except OSError as error:
+                raise ProvideError(f"{error.filename2 or error.filename}: code cannot be brought there: {error.strerror}") from None
+
+
+# Where things come from
+
+
+class Source(Value):
+    """Where something is: as it may be shown, and with secrets inserted."""
+
+    shown: str
+    uri: str
+    secrets: tuple[str, ...] = ()
+
+    @property
+    def local(self) -> bool:
+        return "://" not in self.uri or self.uri.startswith("file://")
+
+    def path(self, cwd: str) -> str:
+        """The path of a local one."""
+        if not self.uri.startswith("file://"):
+            return os.path.abspath(os.path.join(cwd, os.path.expanduser(self.uri)))
+        from urllib.parse import unquote
+
+        return os.path.abspath(unquote(self.uri.removeprefix("file://").removeprefix("localhost")))
+
+    def error(self, words: object, kind: type[ProvideError] = ProvideError) -> ProvideError:
+        """An error about it that shows no secret."""
+        text = str(words)
+        for secret in self.secrets:
+            text = text.replace(secret, "******")
+        return kind(f"{self.shown}: {text}")
+
+
+def _source(plan: Plan, role: RolePlan, each: Provision) -> Source:
+    """With OpenPAI's variables (`$PAI_USER_NAME`) and the secrets inserted."""
+    from ...protocol.javascript import to_string
+    from ...protocol.templates import lookup, secret_references
+
+    def variable(match: re.Match[str]) -> str:
+        return role.environment.get(match[1] or match[2], match[0])
+
+    shown = uri = _VARIABLE.sub(variable, each.source)
+    secrets = []
+    for reference in secret_references(shown):
+        name = reference.removeprefix("<% $secrets.").removesuffix(" %>")
+        value, problem = lookup(plan.secrets.reveal(), name.split("."), "$secrets")
+        if problem:
+            raise ProvideError(f"{shown}: '$secrets.{name}' {problem}")
+        secrets.append(to_string(value))
+        uri = uri.replace(reference, secrets[-1])
+    return Source(shown, uri, tuple(filter(None, secrets)))
+
+
+# Fetching
+
+
+def _fetch(source: Source, wanted: str, cache: str, cwd: str) -> str:
+    """The path of something, which is brought into the cache unless it is on this machine; `wanted` is its SHA-256 sum."""
+    if source.local:
+        return _check_local(source, source.path(cwd), wanted)
+    from hashlib import sha256
+    from time import time
+
+    place = os.path.join(cache, "fetch", sha256(source.uri.encode()).hexdigest())
+    target = os.path.join(place, _file_name(source.shown))
+    asked = time()
+    try:
+        os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
+        lock = _lock(f"{place}.lock")
+        try:
+            kept = _kept(place, target)
+            if kept and (kept["sha256"] == wanted if wanted else kept["fetched"] >= asked):
+                return target  # just what is needed, or brought while we waited
+            _bring(source, wanted, place, target, {} if wanted else kept)
+        finally:
+            os.close(lock)
+    except OSError as error:
+        raise source.error(f"{error.filename2 or error.filename or target} cannot be written: {error.strerror}") from None
+    return target
+
+
+def _check_local(source: Source, path: str, wanted: str) -> str:
+    if not os.path.exists(path):
+        raise source.error("there is no such file" + ("" if source.uri == path else f" ({path})"))
+    if wanted:
+        if os.path.isdir(path):
+            raise source.error("is a folder, of which there is no SHA-256 sum")
+        try:
+            with open(path, "rb") as stream:
+                _check_sum(source, _pour(stream, None), wanted)
+        except OSError as error:
+            raise source.error(f"cannot be read: {error.strerror}") from None
+    return path
+
+
+def _bring(source: Source, wanted: str, place: str, target: str, kept: Mapping[str, Any]) -> None:
+    """Fetch into the cache, all or nothing; an old copy stays if it is still right, or if nobody answers."""
+    from time import time
+
+    part = f"{place}.part"
+    _remove(part)
+    try:
+        scheme = source.uri.partition("://")[0].lower()
+        news = (_from_http if scheme in ("http", "https") else _from_fsspec)(source, part, kept)
+        if news is None:
+            return
+        if wanted:
+            _check_sum(source, news["sha256"], wanted)
+        if os.path.isfile(part):
+            os.chmod(part, 0o444)  # many tasks read it
+        _remove(place)
+        os.makedirs(place)
+        os.rename(part, target)
+        news.update(_look(target), fetched=time())
+        _write_notes(place, news)
+    except Unreachable:
+        if not kept:
+            raise
+    finally:
+        _remove(part)
+
+
+def _from_http(source: Source, part: str, kept: Mapping[str, Any]) -> dict[str, Any] | None:
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(_request(source, kept), timeout=TIMEOUT_SECONDS) as answer, open(part, "wb") as stream:
+            length = answer.headers.get("Content-Length")
+            digest = _pour(answer, stream)
+            if length is not None and int(length) != stream.tell():
+                raise source.error(f"the connection broke off after {stream.tell()} of {length} bytes", Unreachable)
+            return {"sha256": digest, "etag": answer.headers.get("ETag"), "modified": answer.headers.get("Last-Modified")}
+    except HTTPError as error:
+        error.close()
+        if error.code == 304:
+            return None
+        raise source.error(f"the server answered {error.code} {error.reason}") from None
+    except HTTPException as error:
+        raise source.error(f"{type(error).__name__}: {error}") from None
+    except ValueError as error:
+        raise source.error(f"is no address: {error}") from None
+    except OSError as error:
+        if error.filename is not None:
+            raise  # our own file
+        raise source.error(getattr(error, "reason", None) or error, Unreachable) from None
+
+
+def _request(source: Source, kept: Mapping[str, Any]) -> Any:
+    """With `https://user:password@host` as a header, and asking only for what has changed."""
+    from urllib.parse import unquote, urlsplit, urlunsplit
+    from urllib.request import Request
+
+    parts = urlsplit(source.uri)
+    login, _, host = parts.netloc.rpartition("@")
+    request = Request(urlunsplit(parts._replace(netloc=host)), headers={"User-Agent": "pailot"})
+    if login:
+        from base64 import b64encode
+
+        request.add_unredirected_header("Authorization", f"Basic {b64encode(unquote(login).encode()).decode()}")
+    if kept.get("etag"):
+        request.add_header("If-None-Match", kept["etag"])
+    if kept.get("modified"):
+        request.add_header("If-Modified-Since", kept["modified"])
+    return request
+
+
+def _from_fsspec(source: Source, part: str, kept: Mapping[str, Any]) -> dict[str, Any] | None:
+    scheme = source.uri.partition(":")[0]
+    try:
+        import fsspec
+    except ImportError:
+        raise source.error(f"to fetch from {scheme}:// install fsspec: pip install 'pailot[storage]'") from None
+    from hashlib import sha256
+
+    try:
+        files, path = fsspec.core.url_to_fs(source.uri)
+        folder = files.isdir(path)
+        state = files.find(path, detail=True) if folder else files.info(path)
+        mark = sha256(repr(sorted(state.items())).encode()).hexdigest()
+        if kept.get("mark") == mark:
+            return None
+        if folder:
+            files.get(path.rstrip("/") + "/", part + "/", recursive=True)
+            return {"sha256": "", "mark": mark}
+        with files.open(path, "rb") as stream, open(part, "wb") as target:
+            return {"sha256": _pour(stream, target), "mark": mark}
+    except FileNotFoundError:
+        raise source.error("there is no such file") from None
+    except ImportError as error:
+        raise source.error(f"to fetch from {scheme}:// install its package: {error}") from None
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename == part:
+            raise  # our own file
+        raise source.error(error, Unreachable) from None  # each file system has errors of its own
+
+
+def _pour(stream: BinaryIO, target: BinaryIO | None) -> str:
+    """Copy a stream; its SHA-256 sum."""
+    from hashlib import sha256
+
+    digest = sha256()
+    while chunk := stream.read(_CHUNK):
+        digest.update(chunk)
+        if target is not None:
+            try:
+                target.write(chunk)
+            except OSError as error:
+                error.filename = target.name  # tells it from an error of the network
+                raise
+    return digest.hexdigest()
+
+
+def _check_sum(source: Source, found: str, wanted: str) -> None:
+    if not found:
+        raise source.error("is a folder, of which there is no SHA-256 sum")
+    if found != wanted:
+        raise source.error(f"is not what it should be: its SHA-256 sum is {found}, the job wants {wanted}")
+
+
+def _file_name(shown: str) -> str:
+    name = shown.rstrip("/").rpartition("/")[2].partition("?")[0].partition("#")[0]
+    return "file" if name in ("", ".", "..") or "<%" in name else name[-_LONGEST_NAME:]
+
+
+def _lock(file: str) -> int:
+    """Wait for our turn; the kernel gives the lock back when the descriptor is closed."""
+    from fcntl import LOCK_EX, flock
+
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    flock(descriptor, LOCK_EX)
+    return descriptor
+
+
+def _kept(place: str, target: str) -> dict[str, Any]:
+    """What is known about the copy in the cache, if it still is as it was brought."""
+    from json import load
+
+    try:
+        with open(f"{place}.json", encoding="utf-8") as stream:
+            notes: dict[str, Any] = load(stream)
+        return notes if notes["look"] == _look(target)["look"] else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _look(target: str) -> dict[str, Any]:
+    found = os.stat(target)
+    return {"look": [found.st_size, found.st_mtime_ns, found.st_ino]}
+
+
+def _write_notes(place: str, notes: Mapping[str, Any]) -> None:
+    from json import dump
+
+    with open(f"{place}.json.part", "w", encoding="utf-8") as stream:
+        dump(notes, stream)
+    os.replace(f"{place}.json.part", f"{place}.json")
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except (IsADirectoryError, PermissionError):
+        from shutil import rmtree
+
+        rmtree(path)
+
+
+# The key of the job
+
+
+def _ssh_key(attempt_folder: str, comment: str) -> str:
+    path = os.path.join(attempt_folder, "ssh", "id_ed25519")
+    if os.path.exists(f"{path}.pub"):
+        return path
+    program = which("ssh-keygen")
+    if program is None:
+        raise ProvideError("ssh between tasks needs ssh-keygen, which is not installed here (openssh-client on Debian and Ubuntu)")
+    import subprocess
+
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    command = [program, "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", path]
+    made = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        raise ProvideError(f"ssh-keygen cannot make a key: {made.stderr.strip() or made.stdout.strip()}")
+    return path
+
+
+# Code
+
+
+def _link_into(work: str, path: str, name: str) -> None:
+    for each in [name] if name not in ("", ".", "..") else os.listdir(path):
+        source = path if each is name else os.path.join(path, each)
+        target = os.path.join(work, each)
+        if not os.path.lexists(target):
+            os.symlink(source, target)
+        elif not os.path.exists(target) or not os.path.samefile(source, target):
+            words = f"the working directory {work} has another '{each}' already, so the code {path} cannot be shown there"
+            raise ProvideError(f"{words}; rename one, or name another directory with --workdir DIR")
+
+
+def _copy_into(work: str, path: str, name: str, never: set[tuple[int, int]]) -> None:
+    ignored = _ignore_rules(path)
+    if name not in ("", ".", ".."):
+        _copy(path, os.path.join(work, name), (), ignored, never)
+        return
+    for each in os.listdir(path):
+        _copy(os.path.join(path, each), os.path.join(work, each), (each,), ignored, never)
+
+
+def _copy(
+    source: str, target: str, steps: tuple[str, ...], ignored: Callable[[Sequence[str], bool], bool], never: set[tuple[int, int]]
+) -> None:
+    """A tree, with links as links; sockets, devices and FIFOs are no code."""
+    import stat
+    from shutil import copy2
+
+    found = os.lstat(source)
+    is_folder = stat.S_ISDIR(found.st_mode)
+    if (found.st_dev, found.st_ino) in never or (steps and ignored(steps, is_folder)):
+        return
+    if os.path.islink(target):
+        os.unlink(target)  # ours, to the user's entry of that name
+    if is_folder:
+        os.makedirs(target, exist_ok=True)
+        for name in os.listdir(source):
+            _copy(f"{source}/{name}", f"{target}/{name}", (*steps, name), ignored, never)
+    elif stat.S_ISLNK(found.st_mode):
+        os.symlink(os.readlink(source), target)
+    elif stat.S_ISREG(found.st_mode):
+        copy2(source, target)
+
+
+def _identity(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return -1, -1
+    return found.st_dev, found.st_ino
+
+
+def _ignore_rules(folder: str) -> Callable[[Sequence[str], bool], bool]:
+    """Whether a path below the folder is left out, by the lines of its `.pailotignore`: as in .gitignore, the last that matches wins."""
+    from fnmatch import fnmatchcase
+
+    try:
+        with open(os.path.join(folder, IGNORE_FILE), encoding="utf-8", errors="surrogateescape") as stream:
+            lines = [line.strip() for line in stream]
+    except (FileNotFoundError, NotADirectoryError):
+        lines = []
+    rules = []
+    for line in lines:
+        if not line or line.startswith("#"):
+            continue
+        again, pattern = line.startswith("!"), line.removeprefix("!")
+        steps = pattern.strip("/").split("/")
+        rules.append((steps if "/" in pattern.rstrip("/") else ["**", *steps], pattern.endswith("/"), again))
+
+    def matches(pattern: Sequence[str], steps: Sequence[str]) -> bool:
+        if not pattern:
+            return not steps
+        if pattern[0] == "**":
+            return any(matches(pattern[1:], steps[skipped:]) for skipped in range(len(steps) + 1))
+        return bool(steps) and fnmatchcase(steps[0], pattern[0]) and matches(pattern[1:], steps[1:])
+
+    def ignored(steps: Sequence[str], is_folder: bool) -> bool:
+        for pattern, only_folders, again in reversed(rules):
+            if (is_folder or not only_folders) and matches(pattern, steps):
+                return not again
+        return False
+
+    return ignored

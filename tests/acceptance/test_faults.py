@@ -1,0 +1,154 @@
+"""Faults, for real: SIGKILL of whoever takes part, at every stage. Nothing is left behind, nothing is stuck, no log is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .runs import Home, job, no_process_left, role, wait_for
+
+REPETITIONS = int(os.environ.get("PAILOT_FAULT_REPETITIONS", "3"))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    made = Home(tmp_path)
+    yield made
+    made.close()
+
+
+def marked_job(marker: str, *, instances: int = 2, options: str = "graceSeconds: 1") -> str:
+    """Tasks with a child and a daemon each, all of them recognisable, that print without end."""
+    commands = (
+        f"(setsid bash -c 'trap \"\" HUP; exec -a {marker} sleep 1000' >/dev/null 2>&1 &)\n"
+        f"bash -c 'exec -a {marker} sleep 1000' &\n"
+        "n=0; while :; do echo line $n; n=$((n + 1)); sleep 0.01; done"
+    )
+    return job(role(commands, instances=instances), options=options)
+
+
+def shims(home: Home) -> list[int]:
+    events = home.pailot("events", "demo", "--json").out
+    return [event["pid"] for event in json.loads(events) if event["event"] == "task-claimed"]
+
+
+def children_of(pid: int) -> list[int]:
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+@pytest.mark.parametrize("repetition", range(REPETITIONS))
+def test_the_launcher_is_killed_at_any_moment(home: Home, repetition: int) -> None:
+    marker = f"marker-{home.folder.name}"
+    process = home.start(marked_job(marker))
+    moment = random.Random(repetition).choice(["at once", "first output", "later"])
+    if moment != "at once":
+        assert process.stdout
+        process.stdout.readline()
+    if moment == "later":
+        for _ in range(20):
+            process.stdout.readline()  # type: ignore[union-attr]  # checked above
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    no_process_left(marker)
+    rows = wait_for(
+        lambda: all(row["state"] in ("STOPPED", "FAILED") for row in json.loads(home.pailot("ps", "--json").out)), what="an end in the record"
+    )
+    assert rows
+    if home.jobs():
+        assert "launcher was killed" in home.pailot("why", "demo").out
+
+
+@pytest.mark.parametrize("repetition", range(REPETITIONS))
+def test_a_shim_is_killed(home: Home, repetition: int) -> None:
+    marker = f"marker-{home.folder.name}"
+    process = home.start(marked_job(marker), "--quiet")
+    assert process.stdout
+    for _ in range(5):
+        process.stdout.readline()
+    victims = wait_for(lambda: children_of(process.pid), what="a shim")
+    os.kill(random.Random(repetition).choice(victims), signal.SIGKILL)
+    for line in process.stdout:
+        if "line 3" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 3
+    no_process_left(marker)
+    assert any(event["event"] == "job-retry" and "lost" in event["reason"] for event in json.loads(home.pailot("events", "demo", "--json").out)), err
+
+
+@pytest.mark.parametrize("repetition", range(REPETITIONS))
+def test_a_task_is_killed_and_the_job_says_so(home: Home, repetition: int) -> None:
+    marker = f"marker-{home.folder.name}"
+    process = home.start(marked_job(marker, instances=1))
+    assert process.stdout
+    for _ in range(3 + repetition):
+        process.stdout.readline()
+    (shim,) = children_of(process.pid)
+    bash = next(pid for pid in children_of(shim) if b"main.sh" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    os.kill(bash, signal.SIGKILL)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "SIGKILL" in err
+    no_process_left(marker)
+    logged = home.pailot("logs", "demo").out.splitlines()
+    assert logged == [f"line {number}" for number in range(len(logged))]
+
+
+def test_the_supervisor_of_a_detached_run_is_killed(home: Home) -> None:
+    marker = f"marker-{home.folder.name}"
+    home.run(marked_job(marker), "--detach")
+    record = json.loads((home.jobs()[0] / "attempts" / "0" / "attempt.json").read_text())
+    os.kill(record["driver"], signal.SIGKILL)
+    assert home.pailot("wait", "demo").status == 3
+    no_process_left(marker)
+    assert home.show()["state"] == "STOPPED"
+
+
+def test_a_reboot_is_recognised(home: Home) -> None:
+    home.run(job(role("sleep 1000"), options="graceSeconds: 0.1"), "--detach")
+    folder = home.jobs()[0]
+    driver = json.loads((folder / "attempts" / "0" / "attempt.json").read_text())["driver"]
+    os.kill(driver, signal.SIGKILL)
+    record = json.loads((folder / "job.json").read_text())
+    (folder / "job.json").write_text(json.dumps({**record, "boot": "another boot"}))
+    shown = home.show()
+    assert (shown["state"], "restarted" in shown["reason"]) == ("FAILED", True)
+    no_process_left(str(folder))
+
+
+def test_a_full_disk_ends_the_job_with_that_reason(home: Home) -> None:
+    import subprocess
+
+    small = home.folder / "home"
+    small.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(small)], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip("a small file system cannot be mounted here (needs root)")
+    try:
+        done = home.run(job(role("yes 'much to say'")), "--quiet")
+        assert done.status == 1
+        assert "disk is full" in done.err
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)
+
+
+def test_a_thousand_tasks_in_one_job(home: Home) -> None:
+    done = home.run(job(role("true", instances=1000, memory=0)), "--quiet", timeout=120)
+    assert done.status == 0
+    assert home.show()["state"] == "SUCCEEDED"
+
+
+def test_more_tasks_than_a_machine_is_asked_to_run_are_refused(home: Home) -> None:
+    done = home.run(job(role("true", instances=4001)))
+    assert done.status == 1
+    assert "4000" in done.err
