@@ -1,7 +1,33 @@
-"""What does the file say? Text becomes a typed, immutable `Job`, or a list of `Problem`s."""
+"""What does the file say? Text becomes a typed, immutable `Job`, or a list of `Problem`s.
 
-from .model import Job
-from .problems import CODES, InvalidJob, PailotError, Problem
-from .reader import read
+Names are loaded when first used: most rooms need only the errors, not the reader.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .model import Job
+    from .problems import CODES, InvalidJob, PailotError, Problem
+    from .reader import read
+
+_HOMES = {
+    "CODES": "problems",
+    "InvalidJob": "problems",
+    "Job": "model",
+    "PailotError": "problems",
+    "Problem": "problems",
+    "read": "reader",
+}
 
 __all__ = ["CODES", "InvalidJob", "Job", "PailotError", "Problem", "read"]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        from importlib import import_module
+
+        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'pailot.protocol' has no attribute {name!r}")

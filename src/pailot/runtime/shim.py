@@ -362,7 +362,7 @@ class Shim:
             self._drop(reader)
             return False
         try:
-            if self.logs is not None:
+            if self.logs is not None and not self.broken:
                 self.logs.write(self.pipes[reader], data)
         except OSError as error:
             self._disk_trouble(error)
@@ -450,14 +450,19 @@ def claim_stop(folder: str, why: str, grace: float) -> str:
     """Write down why an attempt stops; the first one wins. Answers the reason that stands."""
     path = os.path.join(folder, "stop.json")
     temporary = f"{path}.{os.getpid()}"
-    write_record(temporary, {"why": why, "grace": grace, "at": time.time()})
+    record = {"why": why, "grace": grace, "at": time.time()}
+    try:
+        write_record(temporary, record)
+    except OSError:
+        free_reserve(folder)
+        write_record(temporary, record)
     try:
         os.link(temporary, path)
     except FileExistsError:
         pass  # somebody was quicker
     os.unlink(temporary)
-    record = read_record(path)
-    return str(record["why"]) if record else why
+    standing = read_record(path)
+    return str(standing["why"]) if standing else why
 
 
 def write_environment(path: str, environment: dict[str, str]) -> None:

@@ -15,8 +15,17 @@ if TYPE_CHECKING:
 
 def old_runs(*, before: float, keep_last: int) -> list[JobRow]:
     """Finished runs that ended before a moment, but for the latest few."""
-    rows = open_index().page(limit=10_000_000)
-    return [row for row in rows[keep_last:] if row.ended is not None and row.ended < before]
+    index = open_index()
+    found: list[JobRow] = []
+    page = index.page(limit=1_000)
+    seen = 0
+    while page:
+        found += [
+            row for position, row in enumerate(page, seen) if position >= keep_last and row.ended is not None and row.ended < before
+        ]
+        seen += len(page)
+        page = index.page(limit=1_000, before=page[-1].id)
+    return found
 
 
 def remove(rows: list[JobRow]) -> int:
@@ -24,10 +33,9 @@ def remove(rows: list[JobRow]) -> int:
     import shutil
 
     index = open_index()
-    freed = 0
+    freed = sum(_size(row.folder) for row in rows)
+    index.remove(row.id for row in rows)
     for row in rows:
-        freed += _size(row.folder)
-        index.remove([row.id])
         shutil.rmtree(row.folder, ignore_errors=True)
     return freed
 

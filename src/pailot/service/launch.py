@@ -45,7 +45,7 @@ def prepare(
     engine: str = "local",
 ) -> Run:
     """Record a run: its folder and its row in the index exist before the first process does."""
-    from ..store.index import Index, JobRow, new_id
+    from ..store.index import Index, JobRow, NameInUse, new_id
     from ..store.network import index_path
 
     settings = Settings()
@@ -56,7 +56,7 @@ def prepare(
         plan = plan.replace(name=f"{plan.name}-{run_id[-6:]}")
     active = index.active(plan.name, plan.user)
     if active is not None and _still_active(active, index):
-        raise Conflict(f"'{plan.name}' is running already (pailot show {plan.name}); use --name or --unique for another run")
+        raise _conflict(plan.name)
     path = os.path.join(settings.home, "jobs", run_id)
     submitted = time.time()
     record = {
@@ -75,19 +75,24 @@ def prepare(
     }
     folder = JobFolder.create(path, record, source, plan.to_json())
     _seal(settings.home, folder, run_id, job)
-    index.add(
-        JobRow(
-            id=run_id,
-            name=plan.name,
-            user=plan.user,
-            state="WAITING",
-            engine=engine,
-            folder=path,
-            submitted=submitted,
-            tasks=plan.task_count,
-            vc=plan.virtual_cluster,
-        )
+    row = JobRow(
+        id=run_id,
+        name=plan.name,
+        user=plan.user,
+        state="WAITING",
+        engine=engine,
+        folder=path,
+        submitted=submitted,
+        tasks=plan.task_count,
+        vc=plan.virtual_cluster,
     )
+    try:
+        index.add(row, exclusive=True)
+    except NameInUse:
+        import shutil
+
+        shutil.rmtree(path)
+        raise _conflict(plan.name) from None
     folder.note("submitted", name=plan.name, user=plan.user)
     from .driver import Surroundings
 
@@ -103,6 +108,10 @@ def prepare(
         sandbox=sandbox,
     )
     return Run(folder, plan, job, index, run_id, surroundings)
+
+
+def _conflict(name: str) -> Conflict:
+    return Conflict(f"'{name}' is running already (pailot show {name}); use --name or --unique for another run")
 
 
 def secret_values(job: Job, plan: Plan) -> dict[str, str]:

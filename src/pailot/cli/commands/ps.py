@@ -26,8 +26,7 @@ def run(args: Namespace) -> int:
     states = [state.upper() for state in args.state]
     for row in index.unfinished():
         refresh(row, index)
-    rows = [refresh(row, index) for row in index.page(limit=1_000_000 if args.all else 50)]
-    rows = [row for row in rows if not states or row.state in states]
+    rows = [refresh(row, index) for row in index.page(states=states, limit=1_000_000 if args.all else 50)]
     if args.json:
         import json
 

@@ -142,7 +142,12 @@ class LocalEngine:
 
     def stop(self, attempt: Attempt, grace: float, why: str, *, now: bool = False) -> str:
         """The reason is written first, then every shim is told to look."""
-        stands = claim_stop(attempt.folder, why, grace)
+        try:
+            stands = claim_stop(attempt.folder, why, grace)
+        except OSError:
+            # Not even the reserve is left: better killed without a word than not stopped at all.
+            processes.kill_all(os.getpid())
+            return why
         if now:
             with open(os.path.join(attempt.folder, "kill"), "w"):
                 pass

@@ -20,7 +20,7 @@ IGNORE_FILE = ".pailotignore"
 TIMEOUT_SECONDS = 20
 _CHUNK = 1024 * 1024
 _LONGEST_NAME = 200
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
+_VARIABLE = re.compile(r"\$(?:\{(PAI_\w+)\}|(PAI_\w+))", re.ASCII)
 
 
 class ProvideError(EngineError):
@@ -68,24 +68,27 @@ def bring_code(
     A private working directory gets a copy, without what `.pailotignore` names; one that is the user's own gets a
     link, unless the code is there already. The paths in `leave_out` (PAILOT_HOME) are never copied.
     """
+    found: dict[str, tuple[str, str]] = {}
     done: set[tuple[str, str]] = set()
     for (role, _), work in works.items():
         for each in plan.roles[role].provisions:
-            if each.kind != "code":
+            if each.kind != "code" or (each.source, work) in done:
                 continue
-            source = _source(plan, plan.roles[role], each)
-            if (source.uri, work) in done:
-                continue
-            done.add((source.uri, work))
-            path = _fetch(source, each.sha256, cache, cwd)
-            name = os.path.basename(source.shown.rstrip("/")) if source.local else os.path.basename(path)
+            done.add((each.source, work))
+            if each.source not in found:
+                source = _source(plan, plan.roles[role], each)
+                path = _fetch(source, each.sha256, cache, cwd)
+                name = os.path.basename(source.shown.rstrip("/") if source.local else path)
+                found[each.source] = path, "" if name in (".", "..") else name
+            path, name = found[each.source]
             try:
                 if private:
                     _copy_into(work, path, name, {*map(_identity, leave_out), _identity(work)})
                 else:
                     _link_into(work, path, name)
             except OSError as error:
-                raise ProvideError(f"{error.filename2 or error.filename}: code cannot be brought there: {error.strerror}") from None
+                words = f"{error.filename2 or error.filename}: {error.strerror}"
+                raise ProvideError(f"the code {each.source} cannot be brought: {words}") from None
 
 
 # Where things come from
@@ -195,8 +198,9 @@ def _bring(source: Source, wanted: str, place: str, target: str, kept: Mapping[s
             _check_sum(source, news["sha256"], wanted)
         if os.path.isfile(part):
             os.chmod(part, 0o444)  # many tasks read it
-        _remove(place)
-        os.makedirs(place)
+        os.makedirs(place, exist_ok=True)
+        if os.path.isdir(part) or os.path.isdir(target):
+            _remove(target)
         os.rename(part, target)
         news.update(_look(target), fetched=time())
         _write_notes(place, news)
@@ -213,7 +217,7 @@ def _from_http(source: Source, part: str, kept: Mapping[str, Any]) -> dict[str, 
     from urllib.request import urlopen
 
     try:
-        with urlopen(_request(source, kept), timeout=TIMEOUT_SECONDS) as answer, open(part, "wb") as stream:
+        with urlopen(_request(source, kept), timeout=TIMEOUT_SECONDS) as answer, open(part, "wb") as stream:  # noqa: S310  # http(s)
             length = answer.headers.get("Content-Length")
             digest = _pour(answer, stream)
             if length is not None and int(length) != stream.tell():
@@ -241,7 +245,7 @@ def _request(source: Source, kept: Mapping[str, Any]) -> Any:
 
     parts = urlsplit(source.uri)
     login, _, host = parts.netloc.rpartition("@")
-    request = Request(urlunsplit(parts._replace(netloc=host)), headers={"User-Agent": "pailot"})
+    request = Request(urlunsplit(parts._replace(netloc=host)), headers={"User-Agent": "pailot"})  # noqa: S310  # http(s)
     if login:
         from base64 import b64encode
 
@@ -269,6 +273,7 @@ def _from_fsspec(source: Source, part: str, kept: Mapping[str, Any]) -> dict[str
         if kept.get("mark") == mark:
             return None
         if folder:
+            os.makedirs(part)
             files.get(path.rstrip("/") + "/", part + "/", recursive=True)
             return {"sha256": "", "mark": mark}
         with files.open(path, "rb") as stream, open(part, "wb") as target:
@@ -365,7 +370,7 @@ def _ssh_key(attempt_folder: str, comment: str) -> str:
         return path
     program = which("ssh-keygen")
     if program is None:
-        raise ProvideError("ssh between tasks needs ssh-keygen, which is not installed here (openssh-client on Debian and Ubuntu)")
+        raise ProvideError("ssh between tasks needs ssh-keygen; install it (openssh-client on Debian and Ubuntu)")
     import subprocess
 
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
@@ -380,9 +385,8 @@ def _ssh_key(attempt_folder: str, comment: str) -> str:
 
 
 def _link_into(work: str, path: str, name: str) -> None:
-    for each in [name] if name not in ("", ".", "..") else os.listdir(path):
-        source = path if each is name else os.path.join(path, each)
-        target = os.path.join(work, each)
+    for each in [name] if name else os.listdir(path):
+        source, target = path if name else os.path.join(path, each), os.path.join(work, each)
         if not os.path.lexists(target):
             os.symlink(source, target)
         elif not os.path.exists(target) or not os.path.samefile(source, target):
@@ -391,35 +395,35 @@ def _link_into(work: str, path: str, name: str) -> None:
 
 
 def _copy_into(work: str, path: str, name: str, never: set[tuple[int, int]]) -> None:
-    ignored = _ignore_rules(path)
-    if name not in ("", ".", ".."):
-        _copy(path, os.path.join(work, name), (), ignored, never)
-        return
-    for each in os.listdir(path):
-        _copy(os.path.join(path, each), os.path.join(work, each), (each,), ignored, never)
-
-
-def _copy(
-    source: str, target: str, steps: tuple[str, ...], ignored: Callable[[Sequence[str], bool], bool], never: set[tuple[int, int]]
-) -> None:
-    """A tree, with links as links; sockets, devices and FIFOs are no code."""
+    """Copy a tree, with links as links; sockets, devices and FIFOs are no code."""
     import stat
     from shutil import copy2
 
-    found = os.lstat(source)
-    is_folder = stat.S_ISDIR(found.st_mode)
-    if (found.st_dev, found.st_ino) in never or (steps and ignored(steps, is_folder)):
-        return
-    if os.path.islink(target):
-        os.unlink(target)  # ours, to the user's entry of that name
-    if is_folder:
-        os.makedirs(target, exist_ok=True)
-        for name in os.listdir(source):
-            _copy(f"{source}/{name}", f"{target}/{name}", (*steps, name), ignored, never)
-    elif stat.S_ISLNK(found.st_mode):
-        os.symlink(os.readlink(source), target)
-    elif stat.S_ISREG(found.st_mode):
-        copy2(source, target)
+    root = os.path.realpath(path)
+    ignored = _ignore_rules(root)
+
+    def copy(source: str, target: str, steps: tuple[str, ...]) -> None:
+        found = os.lstat(source)
+        is_folder = stat.S_ISDIR(found.st_mode)
+        if (found.st_dev, found.st_ino) in never or (steps and ignored(steps, is_folder)):
+            return
+        if os.path.islink(target):
+            os.unlink(target)  # made by us, to the user's entry of that name
+        if is_folder:
+            os.makedirs(target, exist_ok=True)
+            for each in os.listdir(source):
+                copy(f"{source}/{each}", f"{target}/{each}", (*steps, each))
+        elif stat.S_ISLNK(found.st_mode):
+            end = os.path.realpath(source)
+            os.symlink(os.readlink(source) if end.startswith(f"{root}/") else end, target)
+        elif stat.S_ISREG(found.st_mode):
+            copy2(source, target)
+
+    if name:
+        copy(root, os.path.join(work, name), ())
+    else:
+        for each in os.listdir(root):
+            copy(f"{root}/{each}", os.path.join(work, each), (each,))
 
 
 def _identity(path: str) -> tuple[int, int]:
@@ -431,7 +435,7 @@ def _identity(path: str) -> tuple[int, int]:
 
 
 def _ignore_rules(folder: str) -> Callable[[Sequence[str], bool], bool]:
-    """Whether a path below the folder is left out, by the lines of its `.pailotignore`: as in .gitignore, the last that matches wins."""
+    """Says whether a path below the folder is left out by its `.pailotignore`; as in .gitignore, the last match wins."""
     from fnmatch import fnmatchcase
 
     try:
