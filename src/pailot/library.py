@@ -173,7 +173,7 @@ def _fetch_http(url: str) -> str | None:
     from urllib.request import urlopen
 
     try:
-        with urlopen(url, timeout=TIMEOUT_SECONDS) as answer:
+        with urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310  # http and https only, see _fetch
             data: bytes = answer.read(LARGEST + 1)
     except HTTPError as error:
         if error.code in (404, 410):

@@ -28,6 +28,7 @@ class Setting(Value):
 SETTINGS = (
     Setting("home", "Folder for everything Pailot keeps.", None),
     Setting("library", "Folders and URLs with prerequisite files, looked through in this order.", (), "list"),
+    Setting("log_rotate_mb", "Size at which a task's log goes on in a new file, the oldest being dropped; 0 for never.", 0, "number"),
     Setting("library_cache_seconds", "How long a prerequisite from a URL is used without asking again.", 3600, "number"),
 )
 
@@ -72,6 +73,10 @@ class Settings:
     @property
     def library(self) -> tuple[str, ...]:
         return tuple(self._values["library"])
+
+    @property
+    def log_rotate_mb(self) -> float:
+        return float(self._values["log_rotate_mb"])
 
     @property
     def library_cache_seconds(self) -> float:

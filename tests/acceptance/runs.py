@@ -103,6 +103,8 @@ class Home:
             for stream in (process.stdout, process.stderr):
                 if stream and not stream.closed:
                     stream.close()
+        for pid in processes_with(str(self.folder)):
+            os.kill(pid, signal.SIGKILL)
 
     def run(self, text: str, *options: str, timeout: float = 60, **environment: str) -> Result:
         process = self.start(text, *options, **environment)

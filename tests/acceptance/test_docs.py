@@ -2,13 +2,16 @@
 
 In a page, a fenced block with a title (```yaml title=job.yaml) is written to that file, in a directory of the page's
 own; a titled Python block is also run. A ```console block holds commands, each after `$ `, with exactly what they print
-(standard output and error together). A line `…` stands for any lines, a last line `[exit status N]` for a status other
-than 0. `python -m tests.acceptance.test_docs` rewrites the output in the pages; look at the difference before you keep it.
+(standard output and error together). A line `…` stands for any lines, `…` within a line for any text there (a time, an
+id), a last line `[exit status N]` for a status other than 0. A page has a home of its own, so the runs it starts are the
+only ones it sees. `python -m tests.acceptance.test_docs` rewrites the output in the pages; look at the difference before
+you keep it.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
 import stat
@@ -147,6 +150,7 @@ class Desk:
             "PYTHONUNBUFFERED": "1",
             "HOME": str(home),
             "PAILOT_HOME": str(home / ".local/share/pailot"),
+            "PAILOT_LOCKS": str(home / "locks"),  # ports and GPUs are handed out beside those of the machine's other runs
             **{f"XDG_{kind}_HOME": str(home / folder) for kind, folder in XDG.items()},
             "USER": "me",
             "LOGNAME": "me",
@@ -176,6 +180,14 @@ class Desk:
         text = done.stdout.decode().replace(str(self.home), HOME)
         return [line.rstrip() for line in text.splitlines()], done.returncode
 
+    def close(self) -> None:
+        """Stop what a page left running, also when one of its commands did not do what it should."""
+        if (self.home / ".local/share/pailot/jobs").exists():
+            listed, _ = self.run("cd && pailot ps --all --json")  # away from the page's own pailot.toml
+            for row in json.loads("\n".join(listed)):
+                if row["ended"] is None:
+                    self.run(f"cd && pailot stop --now {row['id']}")
+
 
 XDG = {"DATA": ".local/share", "CONFIG": ".config", "CACHE": ".cache", "STATE": ".local/state"}
 
@@ -183,20 +195,25 @@ XDG = {"DATA": ".local/share", "CONFIG": ".config", "CACHE": ".cache", "STATE": 
 def results_of(text: str, home: Path) -> Iterator[tuple[Command, list[str], int]]:
     """Do what a page says, and tell for each command what it printed and its status."""
     desk = Desk(home)
-    for block in blocks_of(text):
-        if block.title:
-            desk.write(block)
-            if block.language == "python":
-                output, status = desk.run(f"python '{block.title}'")
-                assert status == 0, f"line {block.line}: {block.title} failed:\n" + "\n".join(output)
-        elif block.language == "console":
-            for command in commands_of(block):
-                yield command, *desk.run(command.text)
+    try:
+        for block in blocks_of(text):
+            if block.title:
+                desk.write(block)
+                if block.language == "python":
+                    output, status = desk.run(f"python '{block.title}'")
+                    assert status == 0, f"line {block.line}: {block.title} failed:\n" + "\n".join(output)
+            elif block.language == "console":
+                for command in commands_of(block):
+                    yield command, *desk.run(command.text)
+    finally:
+        desk.close()
 
 
 def matches(expected: list[str], actual: list[str]) -> bool:
-    """Whether the output is the expected one, where `…` is any lines."""
-    pattern = "".join(r"(?:[^\n]*\n)*?" if line == "…" else re.escape(line.rstrip()) + "\n" for line in expected)
+    """Whether the output is the expected one, where `…` is any lines, or any text within a line."""
+    pattern = "".join(
+        r"(?:[^\n]*\n)*?" if line == "…" else re.escape(line.rstrip()).replace("…", r"[^\n]*?") + "\n" for line in expected
+    )
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in actual)) is not None
 
 
@@ -375,7 +392,7 @@ def rewrite(file: Path) -> None:
         for command, output, status in reversed(list(results_of(text, Path(home) / "home"))):
             old = command.line - 1
             size = len(command.output) + (command.status != 0)
-            if "…" in command.output:
+            if any("…" in line for line in command.output):
                 if not matches(command.output, output):
                     print(f"{file}:{old}: $ {command.text}: please change this one yourself\n" + "\n".join(output))
                 continue

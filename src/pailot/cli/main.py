@@ -56,13 +56,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser_for(command: str) -> tuple[ArgumentParser, ModuleType]:
     """The argument parser of a command and the module that runs it."""
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, HelpFormatter
     from importlib import import_module
 
     module = import_module(f".commands.{command}", __package__)
-    parser = ArgumentParser(prog=f"pailot {command}", description=COMMANDS[command][0].upper() + COMMANDS[command][1:] + ".", allow_abbrev=False)
+    parser = ArgumentParser(
+        prog=f"pailot {command}",
+        description=COMMANDS[command][0].upper() + COMMANDS[command][1:] + ".",
+        allow_abbrev=False,
+        # A width of our own: without one every start would load shutil, and with it four compressors.
+        formatter_class=lambda prog: HelpFormatter(prog, width=_columns()),
+    )
     module.configure(parser)
     return parser, module
+
+
+def _columns() -> int:
+    try:
+        return max(40, os.get_terminal_size().columns - 2)
+    except OSError:
+        return 98
 
 
 def _run(command: str, arguments: list[str]) -> int:

@@ -34,6 +34,7 @@ class Attempt(Value):
     checkpoints: str = ""
     cache: str = ""
     sandbox: bool = False
+    rotate_bytes: int = 0
     home: str = ""
 
 

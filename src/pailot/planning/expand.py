@@ -112,9 +112,10 @@ def _steps(plugin: str, prerequisite: dict[str, Any]) -> Steps:
     """What a plugin makes of a prerequisite; a defect in somebody else's plugin is reported, not raised."""
     if plugin in BUILTIN_PLUGINS:
         return find(plugin)(**prerequisite)
+    steps: object
     try:
         steps = find(plugin)(**prerequisite)
-        known = all(each.event in (START, EXIT, SUCCEEDS, FAILS) for each in steps.callbacks)
+        known = all(each.event in (START, EXIT, SUCCEEDS, FAILS) for each in steps.callbacks)  # type: ignore[attr-defined]  # theirs: whatever it is
     except PluginError:
         raise
     except Exception as error:  # whatever an installed plugin raises must not end in a traceback of ours

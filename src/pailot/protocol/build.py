@@ -9,6 +9,7 @@ from .model import (
     START,
     Auth,
     Callback,
+    Channels,
     Completion,
     Deployment,
     DeploymentRole,
@@ -304,7 +305,12 @@ def _options(node: Mapping[str, Any]) -> Options:
         gpu_type=node.get("gpuType"),
         auth_file=node.get("authFile"),
         port_base=node.get("portBase") or {},
+        channels=_channels(node["channels"]) if "channels" in node else None,
     )
+
+
+def _channels(node: Mapping[str, Any]) -> Channels:
+    return Channels(tuple(node.get("inputs") or ()), tuple(node.get("outputs") or ()))
 
 
 __all__ = ["EXIT", "PLUGIN_PREFIX", "build_extras", "build_job", "callbacks", "prerequisite", "read_prerequisite"]

@@ -134,6 +134,13 @@ class RuntimePlugin(Value):
     path: tuple[str | int, ...] = ()
 
 
+class Channels(Value):
+    """Folders that the tasks of a job share: data in, results out."""
+
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+
+
 class Options(Value):
     """`extras.pailot`: options that OpenPAI does not have."""
 
@@ -149,6 +156,7 @@ class Options(Value):
     gpu_type: str | None = None
     auth_file: str | None = None
     port_base: Mapping[str, Mapping[str, int]] = {}
+    channels: Channels | None = None
 
 
 class Extras(Value):

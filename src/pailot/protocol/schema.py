@@ -203,6 +203,14 @@ PAILOT = Record(
         "outputDir": Text("Given to tasks as PAI_OUTPUT_DIR."),
         "gpuType": Text("Type of GPU to run on."),
         "authFile": Text("File with three lines: registry, user, password."),
+        "channels": Record(
+            {
+                "inputs": ListOf(Text(), "Names of input channels: PAI_INPUT_NAME, /ml/input/data/NAME."),
+                "outputs": ListOf(Text(), "Names of output channels: PAI_OUTPUT_NAME, /ml/output/NAME."),
+            },
+            "Folders that the tasks of a job share, laid out as /ml is in Alibaba's PAI.",
+            what="in 'channels'",
+        ),
         "portBase": Table(Table(Whole(least=1)), "First port per role and label, for jobs that need exact ports."),
     },
     "Options of Pailot's own.",

@@ -70,6 +70,17 @@ class Cgroup(Value):
             pause = min(pause * 2, 0.05)
 
 
+def clean_up(folder: str) -> None:
+    """After a shim that was killed: end what is left in the groups that its task's folder names, and remove them."""
+    from .records import read_record
+
+    record = read_record(os.path.join(folder, "cgroup.json"))
+    if record:
+        group = Cgroup(tuple(record["folders"]))
+        group.kill()
+        group.remove()
+
+
 class Limits(Value):
     """Where control groups can be made. A field is the folder to make them in, or empty."""
 

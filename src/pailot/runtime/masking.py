@@ -250,28 +250,31 @@ def _base64(raw: bytes) -> set[bytes]:
 
 def _quoted(raw: bytes) -> set[bytes]:
     """The secret in a URL. What is left as it is differs between programs: a path, JavaScript, a form."""
+    # First the signs that the replacements themselves bring in.
+    special = sorted(set(raw) - _UNRESERVED, key=lambda byte: (byte != 0x25, byte != 0x2B, byte))
     forms = set()
     for safe, space in (b"", b"%20"), (b"/", b"%20"), (b"!*'()", b"%20"), (b"", b"+"), (b"*", b"+"):
-        keep = _UNRESERVED.union(safe)
         for pattern in (b"%%%02X", b"%%%02x"):
-            forms.add(b"".join(bytes((b,)) if b in keep else space if b == 32 else pattern % b for b in raw))
+            form = raw
+            for byte in special:
+                if byte not in safe:
+                    form = form.replace(bytes((byte,)), space if byte == 0x20 else pattern % byte)
+            forms.add(form)
     return forms
 
 
 def _json(text: str, ascii_only: bool) -> str:
-    pieces = []
-    for char in text:
-        code = ord(char)
-        if char in _JSON_SHORT:
-            pieces.append(_JSON_SHORT[char])
-        elif code > 0xFFFF and ascii_only:
-            code -= 0x10000
-            pieces.append("\\u%04x\\u%04x" % (0xD800 | code >> 10, 0xDC00 | code & 0x3FF))  # noqa: UP031
-        elif code < 32 or (code > 126 and ascii_only):
-            pieces.append("\\u%04x" % code)  # noqa: UP031
-        else:
-            pieces.append(char)
-    return "".join(pieces)
+    return text.translate({ord(char): _json_char(char, ascii_only) for char in set(text)})
+
+
+def _json_char(char: str, ascii_only: bool) -> str:
+    code = ord(char)
+    if char in _JSON_SHORT:
+        return _JSON_SHORT[char]
+    if code > 0xFFFF and ascii_only:
+        code -= 0x10000
+        return f"\\u{0xD800 | code >> 10:04x}\\u{0xDC00 | code & 0x3FF:04x}"
+    return f"\\u{code:04x}" if code < 0x20 or (code > 0x7E and ascii_only) else char
 
 
 def _errors(text: str) -> str:

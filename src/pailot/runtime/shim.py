@@ -15,6 +15,7 @@ import time
 from ..lifecycle import exits, retry
 from . import cgroups, processes
 from .logs import LogWriter, tail
+from .masking import mask_text
 from .records import claim, free_reserve, read_record, write_record
 
 TYPE_CHECKING = False
@@ -107,6 +108,11 @@ class Shim:
         self._tell("running", attempt=self.attempt)
         limits = cgroups.available() if task.memory_mb or task.cpus else None
         group = limits.create(f"{os.path.basename(task.attempt_folder)}-{self.me}", task.memory_mb, task.cpus) if limits else None
+        if group:
+            # Whoever finds this shim killed can still clean up after it.
+            write_record(os.path.join(task.folder, "cgroup.json"), {"folders": list(group.folders)}, durable=False)
+            if group.problem:
+                self._log_line(f"pailot: {group.problem}")
         try:
             phase, end = self._run_phases(environment, group)
             memory_kill = group.oom_killed() if group else False
@@ -157,7 +163,10 @@ class Shim:
         if self.status is None:
             self._end_script(polite=name != "exit")
         self.pid = 0
-        status = self.status if self.status is not None else 0
+        return self._how_it_ended()
+
+    def _how_it_ended(self) -> exits.End:
+        status = self.status or 0
         if os.WIFSIGNALED(status):
             return exits.End(None, os.WTERMSIG(status))
         return exits.End(os.WEXITSTATUS(status), None)
@@ -234,7 +243,7 @@ class Shim:
             },
             "lastLines": text.splitlines()[-LAST_LINES:],
         }
-        write_record(os.path.join(self.folder, "exit.json"), record)
+        write_record(os.path.join(self.folder, "exit.json"), record, durable=False)  # final.json will be
         return record
 
     def _never_ran(self, stop: str) -> dict[str, Any]:
@@ -512,9 +521,7 @@ def _hold_lock(path: str) -> int:
 def _write_crash(task: Task, error: BaseException) -> None:
     import traceback
 
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    for secret in task.hidden:
-        text = text.replace(secret, "******")
+    text = mask_text("".join(traceback.format_exception(type(error), error, error.__traceback__)), task.hidden)
     try:
         with open(os.path.join(task.folder, "shim-error"), "w") as stream:
             stream.write(text)

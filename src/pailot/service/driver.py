@@ -39,6 +39,7 @@ class Surroundings(Value):
     cache: str
     home: str
     sandbox: bool = False
+    rotate_bytes: int = 0
 
 
 class Watcher:
@@ -129,6 +130,7 @@ class Driver:
             checkpoints=self.folder.file("checkpoints"),
             cache=surroundings.cache,
             sandbox=surroundings.sandbox,
+            rotate_bytes=surroundings.rotate_bytes,
             home=surroundings.home,
         )
         self.stop_sent, self.killed = "", False

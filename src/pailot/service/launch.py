@@ -106,6 +106,7 @@ def prepare(
         cache=settings.cache,
         home=settings.home,
         sandbox=sandbox,
+        rotate_bytes=int(settings.log_rotate_mb * 1_000_000),
     )
     return Run(folder, plan, job, index, run_id, surroundings)
 

@@ -6,7 +6,7 @@ import os
 import time
 
 from ..protocol.problems import PailotError
-from ..runtime import processes
+from ..runtime import cgroups, processes
 from ..runtime.records import read_record
 from ..settings import Settings
 from ..store.index import Index
@@ -73,6 +73,9 @@ def recover(folder: JobFolder) -> dict[str, Any] | None:
         rebooted = job.get("boot") != processes.boot_id()
         if not rebooted and _shims_alive(folder):
             return None
+        for path in _claims(folder):
+            if not os.path.exists(os.path.join(os.path.dirname(path), "final.json")):
+                cgroups.clean_up(os.path.dirname(path))
         state = folder.record("state.json") or {}
         verdict = _verdict_without_driver(folder, state, rebooted=rebooted)
         folder.decide(verdict)
@@ -185,6 +188,7 @@ def _task(folder: JobFolder, attempt: int, role: str, index: int) -> dict[str, A
         "exitCode": (final or held or {}).get("exitCode"),
         "signal": (final or held or {}).get("signal"),
         "reason": (final or held or {}).get("reason"),
+        "class": (final or held or {}).get("class"),
         "attempts": count,
         "host": placed.get("host"),
         "ports": placed.get("ports", {}).get(f"{role}:{index}", {}),

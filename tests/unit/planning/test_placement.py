@@ -62,7 +62,10 @@ names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(lamb
 roles = st.dictionaries(
     names,
     st.fixed_dictionaries(
-        {"instances": st.integers(1, 4), "ports": st.dictionaries(st.sampled_from(["ssh", "http", "a", "b_c"]), st.integers(1, 3))}
+        {
+            "instances": st.integers(1, 4),
+            "ports": st.dictionaries(st.sampled_from(["ssh", "http", "a", "b_c"]), st.integers(1, 3)),
+        }
     ),
     min_size=1,
     max_size=4,
@@ -200,7 +203,12 @@ def test_in_a_large_job_only_a_role_with_ssh_is_told_of_all() -> None:
 
 
 def test_four_thousand_tasks_take_no_time() -> None:
-    job = made({"ps_server": {"instances": 2000, "ports": {"a": 2}}, "worker": {"instances": 2000, "commands": ["$PAI_HOST_IP_worker_0"]}})
+    job = made(
+        {
+            "ps_server": {"instances": 2000, "ports": {"a": 2}},
+            "worker": {"instances": 2000, "commands": ["$PAI_HOST_IP_worker_0"]},
+        }
+    )
     placement = placed(job)
     start = time.process_time()
     shared_variables(job, placement)

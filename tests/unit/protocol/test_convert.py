@@ -460,6 +460,21 @@ def test_a_command_with_secrets_cannot_be_said() -> None:
     assert problem.source.strip() == "- b <%$secrets.s.deep%>"
 
 
+def test_each_role_that_uses_a_secret_is_told_once() -> None:
+    roles = {"a": v2_role(commands=["<% $secrets.s %> <% $secrets.s %> <% $secrets.t %>"]), "b": v2_role()}
+    _, findings = to_v1(read(dump(v2_job(secrets={"s": "long enough", "t": "long enough"}, taskRoles=roles))))
+    assert [finding.fragment for finding in findings if finding.code == "cannot-convert"] == ["$secrets.s", "$secrets.t"]
+    assert all("'a'" in finding.message for finding in findings if finding.code == "cannot-convert")
+
+
+def test_what_is_lost_is_shown_at_its_key() -> None:
+    job = read(dump(v2_job(description="what it is")))
+    (finding,) = to_v1(job)[1]
+    assert job.origin is not None
+    problem = job.origin.locate(finding)
+    assert (problem.column, problem.source) == (1, "description: what it is")
+
+
 def test_a_text_that_only_looks_like_a_secret_can_be_said() -> None:
     text = dump(v2_job(taskRoles={"worker": v2_role(commands=["b <% $secrets.s %>"])}))
     answer, findings = to_v1(read(text, lenient=True))

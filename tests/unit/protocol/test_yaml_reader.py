@@ -29,6 +29,15 @@ def refusal(text: str) -> YamlError:
     return caught.value
 
 
+def outcome(text: str) -> Document | YamlError:
+    try:
+        return parse(text)
+    except YamlError as error:
+        found = error
+    assert 0 <= found.offset <= len(text)
+    return found
+
+
 def place(text: str, *path: Step, key: bool = False) -> tuple[int, int]:
     document = parse(text)
     return document.line_and_column(document.offset(path, key=key))
@@ -138,7 +147,6 @@ def test_quoted_and_plain_texts(style: str, value: str) -> None:
 )
 def test_block_texts(style: str, value: str) -> None:
     assert parse(f"k: {style}").root == {"k": value}
-    assert parse(f"- k: {style}").root == [{"k": value}] or "1" in style
     assert parse(f"- {style}").root == [value]
     assert parse(f"k: {style}z: 1\n").root == {"k": value, "z": 1}
 
@@ -273,7 +281,7 @@ def test_lines_are_counted_from_1() -> None:
         ("<<: 1\n", "yaml-alias", (1, 1)),
         ("a:\n\tb: 1\n", "yaml-syntax", (2, 2)),
         ("a: 1\n\tb: 2\n", "yaml-syntax", (2, 2)),
-        ("a: 1\n  b: 2\n", "yaml-syntax", (2, 3)),
+        ("a: 1\n  b: 2\n", "yaml-syntax", (2, 4)),
         ("a:\n    b: 1\n  c: 2\n", "yaml-syntax", (3, 3)),
         ("a: b: c\n", "yaml-syntax", (1, 5)),
         ("a: - b\n", "yaml-syntax", (1, 4)),
@@ -319,6 +327,7 @@ def test_refused_with_code_and_place(text: str, code: str, at: tuple[int, int]) 
         ("a: 1\nb:2\n", "space is missing after the colon"),
         ("a: %x\n", "put it in quotes"),
         ("a: x: y\n", "second ': ' on this line"),
+        ("a: x\n  b: y\n", "check the indentation"),
     ],
 )
 def test_refusals_say_what_to_do(text: str, words: str) -> None:
@@ -338,16 +347,14 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
     "deep indentation": ("".join(" " * depth + "a:\n" for depth in range(400)), "yaml-limit"),
     "deep lists": ("".join(" " * depth + "-\n" for depth in range(400)), "yaml-limit"),
     "brackets below keys": ("a:\n  b:\n    c: " + "[" * 62 + "]" * 62, "yaml-limit"),
-    "alias bomb": ("a: &a [x, x]\n" + "".join(f"{n}: &{n} [*{p}, *{p}]\n" for p, n in zip("abcdefghijklmnopqr", "bcdefghijklmnopqrs", strict=True)), "yaml-limit"),
+    "alias bomb": ("a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 20)), "yaml-limit"),
     "merge bomb": (f"a: {MANY_KEYS}\n" + "".join(f"b{number}:\n  <<: *a\n" for number in range(1000)), "yaml-limit"),
     "merge list": (f"a: {MANY_KEYS}\nb:\n  <<: [" + "*a," * 10_000 + "]\n", "yaml-limit"),
     "too large": ("a" * (KIB * KIB + 1), "yaml-limit"),
     "too large in bytes": ("é" * (KIB * KIB // 2 + 1), "yaml-limit"),
     "as large as allowed": ("a" * KIB * KIB, None),
-    "too many keys": ("".join(f"k{number}: 1\n" for number in range(50_001)), "yaml-limit"),
     "too many items": ("a:\n" + "- b: 1\n" * 25_001, "yaml-limit"),
-    "too many in brackets": ("[" + "a," * 50_001 + "]", "yaml-limit"),
-    "a long line of items": ("[" + ("a" * 19 + ",") * 40_000 + "]", None),
+    "a long line of items": ("[" + ("a" * 29 + ",") * 20_000 + "]", None),
     "NUL": ("\0", "yaml-encoding"),
     "binary": (bytes(range(256)).decode("latin-1"), "yaml-encoding"),
     "decoded badly": (b"a: \xff\xfe".decode("utf-8", "surrogateescape"), "yaml-encoding"),
@@ -380,41 +387,34 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
 def test_hostile_input_costs_little_and_gives_a_value_or_one_error(name: str) -> None:
     text, code = HOSTILE[name]
     start = time.process_time()
-    try:
-        document = parse(text)
-    except YamlError as error:
-        found: str | None = error.code
-        assert 0 <= error.offset <= len(text)
-    else:
-        found = None
-        for key in document.root if isinstance(document.root, dict) else ():
-            document.offset((key,))
+    found = outcome(text)
+    if isinstance(found, Document) and isinstance(found.root, Map):
+        for key in found.root:
+            found.offset((key,))
     assert time.process_time() - start < 2
-    assert found == code
+    assert (found.code if isinstance(found, YamlError) else None) == code
 
 
 def test_the_limits_themselves_are_allowed() -> None:
-    depth = LIMITS.DEPTH - 1
+    depth, items = LIMITS.DEPTH, LIMITS.NODES - 1
     assert parse("[" * depth + "]" * depth).root
-    assert len(parse("[" + "a," * (LIMITS.NODES - 1) + "]").root) == LIMITS.NODES - 1
     assert refusal("[" * (depth + 1) + "]" * (depth + 1)).code == "yaml-limit"
-    assert refusal("[" + "a," * LIMITS.NODES + "]").code == "yaml-limit"
+    assert len(parse("[" + "a," * items + "]").root) == items
+    assert refusal("[" + "a," * (items + 1) + "]").code == "yaml-limit"
 
 
 TOKENS = [
-    *"a|b|key|1|010|1e3|true|null|~|: |:|- |-|? |?| |  |\n|\n  |\n    |\n- |\nk: |\t|\r\n|#|# c|'|\"|[|]|{|}|,|, |&x |*x|!!str |! ".split("|"),
-    *["|", "|\n", ">-\n", "<<", "<<: *x", "---", "...", "%YAML 1.2\n", "<% x %>", "\\", "\\n", "é", "\ufeff", "\x01", "2019-01-01", "@"],
-]  # fmt: skip
+    *"a|b|key|1|010|1e3|true|null|~|: |:|- |-|? |?| |  |\n|\n  |\n    |\n- |\nk: |\t|\r\n|#|# c|'|\"|[|]|{|}|,|, ".split("|"),
+    *["&x ", "*x", "!!str ", "! ", "|", "|\n", ">-\n", "<<", "<<: *x", "---", "...", "%YAML 1.2\n", "<% x %>", "\\", "\\n"],
+    *["é", "\ufeff", "\x01", "@", "2019-01-01"],
+]
 soup = st.lists(st.sampled_from(TOKENS), max_size=40).map("".join)
 
 
 @given(st.text() | st.text(alphabet=string.printable) | soup)
 @example("9999-99-99")
 def test_any_text_is_a_document_or_a_refusal(text: str) -> None:
-    try:
-        assert isinstance(parse(text), Document)
-    except YamlError as error:
-        assert 0 <= error.offset <= len(text)
+    outcome(text)
 
 
 # The quick reader
@@ -476,14 +476,17 @@ def agree(text: str) -> bool:
     """Whether the quick reader took the text; if so, the general parser must see the same."""
     text += "\n"
     quick, general = Parser(text), Parser(text)
+    root = refused = None
     try:
         root = read_lines(text, quick)
     except NotPlainLines:
         return False
     except YamlError as error:
+        refused = error
+    if refused:
         with pytest.raises(YamlError) as caught:
             general.document()
-        assert (caught.value.message, caught.value.offset) == (error.message, error.offset)
+        assert (caught.value.message, caught.value.offset) == (refused.message, refused.offset)
         return False
     assert everything(general.document()) == everything(root)
     assert general.ambiguous == quick.ambiguous

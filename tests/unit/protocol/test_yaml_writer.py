@@ -129,6 +129,8 @@ def test_a_job_file_looks_as_one_writes_it() -> None:
         ("<<", "'<<'"),
         ("é\t", '"é\\t"'),
         ("a\0b\x1b\r\x7f\x85\xa0\u2028\u200d\U000e0001", '"a\\0b\\e\\r\\x7f\\N\\_\\L\\u200d\\U000e0001"'),
+        ('\a\b\v\f\u2029"\\', '"\\a\\b\\v\\f\\P\\"\\\\"'),
+        *[(word, f"'{word}'") for word in ("y", "n", "yes", "no", "on", "off", "NO")],
         ("\n", '"\\n"'),
         (" a\nb", '" a\\nb"'),
         ("a\nb", "|-\n  a\n  b"),

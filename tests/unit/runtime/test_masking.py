@@ -165,7 +165,7 @@ def test_bytes_without_secrets_pass_unchanged(chunks: list[bytes], secrets: list
     assert streamed(secrets, chunks) == b"".join(chunks)
 
 
-AWKWARD = "pä/ss wörd+\"1'\\2\t😀&~!*"
+AWKWARD = "pä/ss wörd+\"1'\\2\t😀&~!*50%2B\x7f"
 
 
 @pytest.mark.parametrize("secret", ["hunter22", "abcd", "four!", "x" * 31, AWKWARD, "key:" + "0123456789abcdef" * 9])

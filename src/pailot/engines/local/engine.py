@@ -8,12 +8,12 @@ import _socket as socket
 
 from ...lifecycle.states import LAUNCHER_LOST
 from ...planning import placement as placing
-from ...runtime import processes
+from ...runtime import cgroups, processes
 from ...runtime.records import read_record, write_record
 from ...runtime.shim import claim_stop, run_and_exit
 from ...runtime.task import Task
 from ..base import ABSENT, ENDED, LOST, RUNNING, STARTING, EngineError, Observed
-from . import machine, workdir
+from . import channels, machine, workdir
 from .gpus import Gpus, GpusBusy, discover, variables
 from .ports import Ports
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_TASKS = 4_000
 ADDRESS = "127.0.0.1"
+LOST_WORDS = "its shim was killed; up to 64 KiB of its last output a stream may be missing"
 
 
 class LocalEngine:
@@ -34,10 +35,11 @@ class LocalEngine:
 
     name = "local"
 
-    def __init__(self, waiting: Callable[[str], None] = lambda words: None) -> None:
+    def __init__(self, waiting: Callable[[str], None] = lambda _: None) -> None:
         self.waiting = waiting
         self.shims: dict[int, tuple[str, int]] = {}
         self.ended: dict[tuple[str, int], int] = {}
+        self._clean_up: list[tuple[str, int]] = []
         self.ports: Ports | None = None
         self.gpus: Gpus | None = None
         self.channel, self._shim_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -66,7 +68,15 @@ class LocalEngine:
         peers = os.path.join(attempt.folder, "peers.json")
         write_record(peers, {"peers": placing.peers(plan, placement)}, durable=False)
         shared = placing.shared_variables(plan, placement)
-        wrapper = _sandbox(attempt) if attempt.sandbox else ()
+        ml = os.path.join(attempt.folder, "ml") if plan.options.channels else ""
+        if plan.options.channels:
+            channels.make(plan.options.channels, ml)
+            shared = {**shared, **channels.variables(plan.options.channels, channels.INSIDE if attempt.sandbox else ml)}
+        wrapper: tuple[str, ...] = ()
+        if attempt.sandbox:
+            from .sandbox import wrapper as sandbox
+
+            wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works)], ml)
         write_record(
             os.path.join(attempt.folder, "attempt.json"),
             {
@@ -110,6 +120,11 @@ class LocalEngine:
         """The tasks whose shims ended since the last call, in the order of their end."""
         before = set(self.ended)
         self._reap()
+        for role, index in self._clean_up:
+            folder = _task_folder(attempt, role, index)
+            if not os.path.exists(os.path.join(folder, "final.json")):
+                cgroups.clean_up(folder)
+        self._clean_up.clear()
         found = [
             _observe(_task_folder(attempt, role, index), role, index, False) for role, index in self.ended if (role, index) not in before
         ]
@@ -183,7 +198,10 @@ class LocalEngine:
         plan = attempt.plan
         cpus = sum(role.instances * role.resources.cpu for role in plan.roles.values())
         memory = sum(role.instances * role.resources.memory_mb for role in plan.roles.values())
-        notes = []
+        images = ", ".join(sorted({role.image.uri for role in plan.roles.values()}))
+        notes = [f"the local engine runs commands as they are; the image {images} is not used"]
+        if cgroups.available() is None:
+            notes.append(f"memory and CPU limits are not enforced here: {cgroups.why_not()}")
         if cpus > machine.cpus():
             notes.append(f"the job asks for {cpus} CPUs, this machine has {machine.cpus()}; it goes on with those")
         if memory > machine.memory_mb():
@@ -276,6 +294,7 @@ class LocalEngine:
             hold_command=options.hold_command or "",
             memory_mb=role.resources.memory_mb,
             cpus=role.resources.cpu,
+            rotate_bytes=attempt.rotate_bytes,
             wrapper=wrapper,
         )
 
@@ -301,6 +320,7 @@ class LocalEngine:
             task = self.shims.pop(pid, None)
             if task is not None:
                 self.ended[task] = pid
+                self._clean_up.append(task)
             else:
                 orphans = True
         left = processes.descendants(os.getpid(), frozenset(self.shims)) if self.ended or orphans else []
@@ -320,10 +340,4 @@ def _observe(folder: str, role: str, index: int, alive: bool) -> Observed:
         return Observed(role, index, STARTING if alive else ABSENT)
     if alive:
         return Observed(role, index, RUNNING)
-    return Observed(role, index, LOST, {"outcome": "lost", "reason": "its shim was killed", "stop": LAUNCHER_LOST, "exitCode": None})
-
-
-def _sandbox(attempt: Attempt) -> tuple[str, ...]:
-    from .sandbox import wrapper
-
-    return wrapper(attempt)
+    return Observed(role, index, LOST, {"outcome": "lost", "reason": LOST_WORDS, "stop": LAUNCHER_LOST, "exitCode": None})

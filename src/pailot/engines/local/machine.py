@@ -127,7 +127,7 @@ def memory_mb() -> int:
     declared = _declared("PAILOT_MEMORY_MB")
     if declared is not None:
         return declared
-    with open("/proc/meminfo", encoding="ascii") as stream:
+    with open("/proc/meminfo", encoding="utf-8") as stream:
         size = next(int(line.split()[1]) * 1024 for line in stream if line.startswith("MemTotal:"))
     for folder in _cgroups("memory"):
         for limit in _words(folder, "memory.max") or _words(folder, "memory.limit_in_bytes"):
@@ -175,7 +175,7 @@ def _cgroups(controller: str) -> Iterator[str]:
 
 def _words(folder: str, file: str) -> tuple[str, ...]:
     try:
-        with open(os.path.join(folder, file), encoding="ascii") as stream:
+        with open(os.path.join(folder, file), encoding="utf-8") as stream:
             return tuple(stream.read().split())
     except OSError:
         return ()

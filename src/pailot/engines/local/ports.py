@@ -105,7 +105,7 @@ def port_ranges() -> list[range]:
     """Where to look for ports, in order: outside the ephemeral range; within it too where that leaves next to none."""
     low, high = 32768, 60999  # what most systems have
     try:
-        with open(EPHEMERAL, encoding="ascii") as stream:
+        with open(EPHEMERAL, encoding="utf-8") as stream:
             low, high = map(int, stream.read().split())
     except (OSError, ValueError):
         pass

@@ -99,7 +99,10 @@ class Source(Value):
 
     shown: str
     uri: str
-    secrets: tuple[str, ...] = ()
+
+    @property
+    def secret(self) -> bool:
+        return self.uri != self.shown
 
     @property
     def local(self) -> bool:
@@ -113,12 +116,16 @@ class Source(Value):
 
         return os.path.abspath(unquote(self.uri.removeprefix("file://").removeprefix("localhost")))
 
-    def error(self, words: object, kind: type[ProvideError] = ProvideError) -> ProvideError:
-        """An error about it that shows no secret."""
-        text = str(words)
-        for secret in self.secrets:
-            text = text.replace(secret, "******")
-        return kind(f"{self.shown}: {text}")
+    def error(self, words: str, kind: type[ProvideError] = ProvideError) -> ProvideError:
+        """An error about it."""
+        return kind(f"{self.shown}: {words}")
+
+    def failure(self, cause: object, kind: type[ProvideError] = ProvideError) -> ProvideError:
+        """An error in the words of another program; they could quote a part of a secret."""
+        words = getattr(cause, "strerror", None)
+        if not words:
+            words = f"{type(cause).__name__} (no more is said, since its address holds a secret)" if self.secret else str(cause)
+        return self.error(words, kind)
 
 
 def _source(plan: Plan, role: RolePlan, each: Provision) -> Source:
@@ -130,15 +137,13 @@ def _source(plan: Plan, role: RolePlan, each: Provision) -> Source:
         return role.environment.get(match[1] or match[2], match[0])
 
     shown = uri = _VARIABLE.sub(variable, each.source)
-    secrets = []
     for reference in secret_references(shown):
         name = reference.removeprefix("<% $secrets.").removesuffix(" %>")
         value, problem = lookup(plan.secrets.reveal(), name.split("."), "$secrets")
         if problem:
             raise ProvideError(f"{shown}: '$secrets.{name}' {problem}")
-        secrets.append(to_string(value))
-        uri = uri.replace(reference, secrets[-1])
-    return Source(shown, uri, tuple(filter(None, secrets)))
+        uri = uri.replace(reference, to_string(value))
+    return Source(shown, uri)
 
 
 # Fetching
@@ -171,7 +176,7 @@ def _fetch(source: Source, wanted: str, cache: str, cwd: str) -> str:
 
 def _check_local(source: Source, path: str, wanted: str) -> str:
     if not os.path.exists(path):
-        raise source.error("there is no such file" + ("" if source.uri == path else f" ({path})"))
+        raise source.error("there is no such file" + ("" if source.secret or source.uri == path else f" ({path})"))
     if wanted:
         if os.path.isdir(path):
             raise source.error("is a folder, of which there is no SHA-256 sum")
@@ -228,14 +233,12 @@ def _from_http(source: Source, part: str, kept: Mapping[str, Any]) -> dict[str, 
         if error.code == 304:
             return None
         raise source.error(f"the server answered {error.code} {error.reason}") from None
-    except HTTPException as error:
-        raise source.error(f"{type(error).__name__}: {error}") from None
-    except ValueError as error:
-        raise source.error(f"is no address: {error}") from None
+    except (HTTPException, ValueError) as error:
+        raise source.failure(error) from None
     except OSError as error:
         if error.filename is not None:
             raise  # our own file
-        raise source.error(getattr(error, "reason", None) or error, Unreachable) from None
+        raise source.failure(getattr(error, "reason", None) or error, Unreachable) from None
 
 
 def _request(source: Source, kept: Mapping[str, Any]) -> Any:
@@ -281,11 +284,11 @@ def _from_fsspec(source: Source, part: str, kept: Mapping[str, Any]) -> dict[str
     except FileNotFoundError:
         raise source.error("there is no such file") from None
     except ImportError as error:
-        raise source.error(f"to fetch from {scheme}:// install its package: {error}") from None
+        raise source.failure(error) from None  # names the package to install
     except Exception as error:
         if isinstance(error, OSError) and error.filename == part:
             raise  # our own file
-        raise source.error(error, Unreachable) from None  # each file system has errors of its own
+        raise source.failure(error, Unreachable) from None  # each file system has errors of its own
 
 
 def _pour(stream: BinaryIO, target: BinaryIO | None) -> str:

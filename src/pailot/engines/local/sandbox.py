@@ -1,23 +1,35 @@
-"""`--sandbox`: bubblewrap around each task: read-only root, private /tmp, its own processes."""
+"""`--sandbox`: bubblewrap around each task: read-only root, private /tmp, its own processes, a real /ml."""
 
 from __future__ import annotations
+
+import os
 
 from ..base import EngineError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..base import Attempt
+    from collections.abc import Sequence
+
+_MADE_NEW = ("dev", "proc", "tmp", "ml")
 
 
-def wrapper(attempt: Attempt) -> tuple[str, ...]:
+def wrapper(writable: Sequence[str], ml: str = "") -> tuple[str, ...]:
     """The words before `bash`; an error where bubblewrap is missing or not allowed, never a silent run without."""
-    words = ("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--unshare-pid", "--die-with-parent")  # noqa: S108  # inside the sandbox
+    words = ["bwrap", "--unshare-pid", "--die-with-parent", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]  # noqa: S108  # inside the sandbox
+    for name in sorted(os.listdir("/")):
+        path = f"/{name}"
+        if name in _MADE_NEW:
+            continue
+        words += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
+    for folder in writable:
+        words += ["--bind", folder, folder]
+    if ml:
+        words += ["--bind", ml, "/ml"]
     _probe(words)
-    writable = [attempt.folder, attempt.checkpoints, attempt.cwd]
-    return (*words, *(word for folder in writable if folder for word in ("--bind", folder, folder)))
+    return tuple(words)
 
 
-def _probe(words: tuple[str, ...]) -> None:
+def _probe(words: Sequence[str]) -> None:
     import subprocess
 
     try:

@@ -628,6 +628,8 @@ class Parser:
     def _stray(self, at: int) -> str:
         rest = self._rest_of_line(at)
         if rest.startswith(":"):
+            if re.fullmatch(r"[\w.$ -]+", self.text[self.text.rfind("\n", 0, at) + 1 : at]):
+                return "this line goes on with the value above it, where no key can stand; check the indentation"
             return "a second ': ' on this line; quote the value if the colon belongs to it"
         if rest.startswith("<%"):
             return "a template cannot follow here; quote the whole value: '… <% … %> …'"

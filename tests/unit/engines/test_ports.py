@@ -1,0 +1,108 @@
+"""Ports: where they are looked for, and what keeps one from being given."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pailot.engines.local.ports import HIGHEST, LOWEST, NoPorts, Ports, PortTaken, _ranges, port_ranges
+
+
+@given(st.integers(1, 65535), st.integers(1, 65535))
+def test_ports_come_from_outside_the_ephemeral_range_as_long_as_there_are_some(low: int, high: int) -> None:
+    low, high = sorted((low, high))
+    ranges = _ranges(low, high)
+    numbers = [port for ports in ranges for port in ports]
+    assert len(set(numbers)) == len(numbers)
+    assert all(LOWEST <= port <= HIGHEST for port in numbers)
+    outside = [port for port in numbers if not low <= port <= high]
+    assert numbers[: len(outside)] == outside
+    assert len(numbers) >= 2000
+    assert len(outside) == len(numbers) or len(outside) < 2000
+
+
+def test_this_machine_has_a_range() -> None:
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as stream:
+        low, high = map(int, stream.read().split())
+    assert port_ranges() == _ranges(low, high)
+
+
+def test_ports_are_all_different_and_can_be_bound_at_once() -> None:
+    ports = Ports()
+    taken = ports.take(50) + ports.take(50)
+    assert len(set(taken)) == 100
+    for port in taken:
+        with socket.create_server(("", port)):
+            pass
+    ports.close()
+
+
+def test_two_runs_in_one_process_share_nothing() -> None:
+    small = [range(20000, 20040)]
+    one, other = Ports(small), Ports(small)
+    assert not set(one.take(10)) & set(other.take(10))
+    one.close()
+    other.close()
+
+
+@pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET, ""), (socket.AF_INET6, "::1")])
+def test_a_port_on_which_somebody_listens_is_not_given(family: socket.AddressFamily, address: str) -> None:
+    try:
+        listener = socket.create_server((address, 0), family=family)
+    except OSError:
+        pytest.skip("no IPv6 here")
+    with listener:
+        port = listener.getsockname()[1]
+        ports = Ports([range(port, port + 1)])
+        with pytest.raises(NoPorts, match="needs 1 ports, but only 0 are free"):
+            ports.take(1)
+        with pytest.raises(PortTaken, match=f"port {port} is in use by another program") as caught:
+            ports.take_exactly(port)
+        assert (caught.value.port, caught.value.words) == (port, "is in use by another program")
+    ports.close()
+
+
+def test_when_there_are_too_few_none_is_kept() -> None:
+    small = [range(20100, 20110), range(20110, 20115)]
+    one, other = Ports(small), Ports(small)
+    with pytest.raises(NoPorts, match="needs 16 ports, but only 15 are free"):
+        one.take(16)
+    assert sorted(other.take(15)) == [*range(20100, 20115)]
+    with pytest.raises(NoPorts):
+        one.take(1)
+    other.close()
+    assert len(one.take(15)) == 15
+    one.close()
+
+
+def test_exact_ports_are_these_or_none() -> None:
+    one, other = Ports(), Ports()
+    assert one.take_exactly(20205, 2) == [20205, 20206]
+    with pytest.raises(PortTaken, match="port 20205 is reserved by another run of Pailot on this machine"):
+        other.take_exactly(20203, 5)
+    assert one.take_exactly(20203, 2) == [20203, 20204]
+    with pytest.raises(PortTaken, match="port 20206 is needed twice by this job"):
+        one.take_exactly(20206)
+    with pytest.raises(PortTaken, match="port 65536 does not exist"):
+        one.take_exactly(65535, 2)
+    one.close()
+    assert len(other.take_exactly(20203, 4)) == 4
+    other.close()
+
+
+def test_the_error_travels() -> None:
+    error = pickle.loads(pickle.dumps(PortTaken(80, "is busy")))
+    assert (error.port, error.words, str(error)) == (80, "is busy", "port 80 is busy")
+
+
+def test_ten_thousand_ports_take_less_than_a_second() -> None:
+    ports = Ports()
+    start = time.process_time()
+    assert len(set(ports.take(10_000))) == 10_000
+    assert time.process_time() - start < 1
+    ports.close()
