@@ -6,6 +6,7 @@ ARGS ?=
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PEERS := .venv-peers
 UPSTREAM := bench/upstream
 NODE_MODULES := $(UPSTREAM)/node_modules/.installed
 SOURCES := $(shell find src -name '*.py')
@@ -36,7 +37,7 @@ check: $(VENV)/.installed-dev ## Run the linters, the type checker and the unit 
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest -q tests/unit $(ARGS)
 
-bench: $(VENV)/.installed-dev node ## Measure speed; ARGS go to bench/run.py
+bench: $(VENV)/.installed-dev node $(PEERS)/.installed ## Measure speed; ARGS go to bench/run.py
 	$(BIN)/python bench/run.py $(ARGS)
 
 soak: $(VENV)/.installed-dev node ## Run the tests with many more random inputs; takes long
@@ -45,7 +46,7 @@ soak: $(VENV)/.installed-dev node ## Run the tests with many more random inputs;
 venv: $(VENV)/.installed-dev ## Make .venv with Pailot and the development tools
 
 clean: ## Remove .venv, node_modules and everything else that was made
-	rm -rf $(VENV) $(UPSTREAM)/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(UPSTREAM)/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # pip 26 and newer write console scripts that start 10 ms faster than those of Debian 12's pip.
@@ -71,6 +72,13 @@ $(VENV)/.installed-dev: $(VENV)/.python pyproject.toml
 	$(PIP) install --build-constraint constraints.txt --constraint constraints.txt --editable '.[dev]'
 	$(BIN)/python -m compileall -q src
 	@touch $@
+
+# TorchX, for the benchmarks that compare with it. They are skipped without.
+$(PEERS)/.installed: bench/peers.txt | $(VENV)/.python
+	@if $(PYTHON) -m venv --clear $(PEERS) && echo '*' >$(PEERS)/.gitignore && \
+	    $(PEERS)/bin/python -m pip -qq install --constraint constraints.txt --upgrade pip && \
+	    $(PEERS)/bin/python -m pip -qq install --only-binary :all: --requirement bench/peers.txt; then touch $@; \
+	else echo "pip failed: the comparison with TorchX is skipped" >&2; rm -rf $(PEERS); fi
 
 # OpenPAI's own libraries, for the tests and benchmarks that compare with them. Those tests are skipped without.
 node: $(NODE_MODULES)

@@ -20,6 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from jobs import largest_job, two_role_job
+from running import Figure, after_the_end, launcher_memory, log_throughput, many_tasks, small_jobs
 
 from pailot.planning import plan
 from pailot.protocol import read
@@ -29,27 +30,13 @@ UPSTREAM = ROOT / "bench" / "upstream"
 HELLO = ROOT / "examples" / "hello" / "job.yaml"
 
 
-class Figure:
-    """One line of the report; `ratio` must not exceed `limit`."""
-
-    def __init__(self, name: str, measured: str, against: str, ratio: float, limit: float) -> None:
-        self.name, self.measured, self.against, self.ratio, self.limit = name, measured, against, ratio, limit
-
-    @property
-    def kept(self) -> bool:
-        return self.ratio <= self.limit
-
-    def __str__(self) -> str:
-        verdict = "ok" if self.kept else "MISSED"
-        return f"{self.name:<46} {self.measured:>12}  {self.against:<34} {self.ratio:6.2f}x  limit {self.limit:g}x  {verdict}"
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer repetitions, for a first look")
     args = parser.parse_args()
     missed = False
-    for measure in (start_up, cpu_per_job, memory_over_many_jobs, largest):
+    in_this_process = (cpu_per_job, memory_over_many_jobs, largest)
+    for measure in (start_up, small_jobs, after_the_end, many_tasks, launcher_memory, log_throughput, *in_this_process):
         for figure in measure(quick=args.quick):
             print(figure, flush=True)
             missed = missed or not figure.kept
@@ -98,7 +85,11 @@ def cpu_per_job(*, quick: bool) -> list[Figure]:
         theirs.append(_upstream_cpu(texts))
         ours.append(_cpu(texts, lambda text: plan(read(text))))
     mine, peer = statistics.median(ours), statistics.median(theirs)
-    return [Figure("CPU per 5 KB job: read + check + plan", f"{mine:.0f} us", f"js-yaml + ajv + mustache {peer:.0f} us", mine / peer, 1.0)]
+    return [
+        Figure(
+            "CPU per 5 KB job: read + check + plan", f"{mine:.0f} us", f"js-yaml + ajv + mustache {peer:.0f} us", mine / peer, 1.0
+        )
+    ]
 
 
 def memory_over_many_jobs(*, quick: bool) -> list[Figure]:
@@ -110,7 +101,15 @@ def memory_over_many_jobs(*, quick: bool) -> list[Figure]:
     for number in range(count):
         plan(read(two_role_job(1000 + number)))
     after = _resident_kb()
-    return [Figure(f"memory after {count:,} distinct jobs", f"{after / 1024:.1f} MB", f"after 1,000: {before / 1024:.1f} MB", after / before, 1.05)]
+    return [
+        Figure(
+            f"memory after {count:,} distinct jobs",
+            f"{after / 1024:.1f} MB",
+            f"after 1,000: {before / 1024:.1f} MB",
+            after / before,
+            1.05,
+        )
+    ]
 
 
 def largest(*, quick: bool) -> list[Figure]:

@@ -352,6 +352,66 @@ def test_every_variable_of_a_plan_is_explained() -> None:
         assert f"`{shown}`" in text
 
 
+RUN_TEXT = """\
+protocolVersion: 2
+name: demo
+type: job
+prerequisites:
+  - {name: image, type: dockerimage, uri: debian}
+  - name: tidy
+    type: script
+    callbacks:
+      - {event: containerStart, commands: ["export STARTED=1"]}
+      - {event: containerExit, commands: ["env -0 >$PAI_TASK_LOG_DIR/seen"]}
+secrets: {token: correct-horse}
+taskRoles:
+  ps_server:
+    taskRetryCount: 1
+    prerequisites: [tidy]
+    dockerImage: image
+    resourcePerInstance: {cpu: 1, memoryMB: 100, gpu: 1, ports: {grpc: 2}}
+    commands: ["echo '<% $secrets.token %>'; [ $FC_TASK_ATTEMPT_ID -eq 1 ]"]
+extras:
+  pailot: {channels: {inputs: [x], outputs: [x]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run in which most of what can happen has happened."""
+    desk = Desk(tmp_path_factory.mktemp("demo") / "home")
+    (desk.folder / "job.yaml").write_text(RUN_TEXT)
+    output, status = desk.run("PAILOT_GPUS=1 pailot run job.yaml --quiet --json 2>/dev/null")
+    assert status == 0, output
+    return Path(json.loads("\n".join(output))["folder"].replace(HOME, str(desk.home), 1))
+
+
+def test_every_variable_of_a_running_task_is_explained(run_folder: Path) -> None:
+    text = page("reference/job-file.md")
+    seen = next(run_folder.rglob("attempts/1/seen")).read_bytes().decode().split("\0")
+    ours = re.compile(r"(?:PAI|FC|CUDA|NVIDIA|MASTER|TF)_\w+|RANK|WORLD_SIZE")
+    names = [name for name in (entry.partition("=")[0] for entry in seen) if ours.fullmatch(name)]
+    assert len(names) > 60
+    for name in names:
+        shown = re.sub("_(?:ps_server|psserver)(?=_|$)", "_ROLE", name)
+        shown = re.sub("(?<=_ROLE)_0(?=_|$)", "_INDEX", shown)
+        shown = re.sub("_(?:ssh|http|grpc|master)(?=_|$)", "_LABEL", shown)
+        shown = re.sub("^(PAI_(?:INPUT|OUTPUT))_X$", r"\1_NAME", shown)
+        assert f"`{shown}`" in text, f"{name} is not explained as {shown}"
+
+
+def test_every_file_and_key_of_a_job_folder_is_explained(run_folder: Path) -> None:
+    names = set(re.findall(r"`([\w.-]+)`", page("reference/job-folder.md")))
+    files = [
+        path for path in run_folder.rglob("*") if not path.is_dir() and not {"work", "ml"} & {*path.relative_to(run_folder).parts}
+    ]
+    assert {path.name for path in files} - {"seen"} <= names
+    told = [json.loads(path.read_text()) for path in files if path.suffix == ".json" and path.name != "plan.json"]
+    told += [json.loads(line) for line in (run_folder / "journal").read_text().splitlines()]
+    assert {key for each in told for key in each} <= names
+    assert {each["event"] for each in told if "event" in each} <= names
+
+
 # Links
 
 

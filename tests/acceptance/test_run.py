@@ -311,3 +311,26 @@ def test_logs_are_rotated_where_asked_and_offsets_go_on(home: Home) -> None:
     kept = home.pailot("logs", "demo").out.split()
     assert kept[-1] == "100000"
     assert len(kept) < 100_000
+
+
+def test_code_is_brought_into_the_working_directory(home: Home) -> None:
+    (home.cwd / "src").mkdir()
+    (home.cwd / "src" / "main.py").write_text("print('brought')")
+    done = home.run(job(role("python3 src/main.py", instances=2), options="code: src"), "--quiet")
+    assert (done.status, sorted(done.lines)) == (0, ["[main:0] brought", "[main:1] brought"])
+
+
+def test_waiting_for_a_gpu_names_who_holds_it_and_can_be_stopped(home: Home) -> None:
+    first = home.start(job(role("echo ready; sleep 1000", gpu=1), name="holder"), PAILOT_GPUS="1")
+    assert first.stdout
+    assert first.stdout.readline() == "ready\n"
+    second = home.start(job(role("echo mine", gpu=1), name="waiter"), PAILOT_GPUS="1")
+    assert second.stderr
+    assert any("me~holder" in line for line in second.stderr)
+    second.send_signal(signal.SIGINT)
+    second.communicate(timeout=30)
+    assert second.returncode == 3
+    third = home.start(job(role("echo mine", gpu=1), name="third"), "--quiet", PAILOT_GPUS="1")
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)
+    assert third.communicate(timeout=60)[0] == "mine\n"

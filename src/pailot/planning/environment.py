@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..protocol.model import Job, TaskRole
 
 MAX_NAMED_PEERS = 128
+MAX_VALUE = 100_000  # the kernel takes no variable above 128 KiB; PAI_PEERS_FILE has them all
 _NOT_IN_NAMES = re.compile("[^A-Za-z0-9_]")
 _NOT_CONVERTED = re.compile("[^a-z0-9]")
 
@@ -52,7 +53,7 @@ def job_environment(job: Job, user: str) -> dict[str, str]:
         "PAI_JOB_TASK_ROLE_LIST": role_list,
         "PAI_TASKS_NUM": tasks,
         "PAI_JOB_TASK_COUNT": tasks,
-        "PAI_TASK_ROLE_INSTANCES": instances,
+        **({"PAI_TASK_ROLE_INSTANCES": instances} if len(instances) < MAX_VALUE else {}),
         "FC_FRAMEWORK_NAME": md5(full_name.encode()).hexdigest(),
     }
     for role in roles:

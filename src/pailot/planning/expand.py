@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ..protocol.problems import Problem
 
 
+MAX_SSH_TASKS = 1_000  # each task knows all others by variables, and the kernel bounds their size
+
+
 class Expansion:
     """What the prerequisites of one role come to."""
 
@@ -59,6 +62,9 @@ def expand(job: Job, role: TaskRole) -> Expansion:
             message = "with gangAllocation: false the tasks do not wait for each other, so job ssh is off, as in OpenPAI"
             expansion.problems.append(job.problem("plugin-note", message, plugin.path))
             parameters = {**parameters, "jobssh": False}
+        if plugin.plugin == "ssh" and parameters.get("jobssh") and job.task_count > MAX_SSH_TASKS:
+            message = f"job ssh between {job.task_count} tasks is too much; at most {MAX_SSH_TASKS} can log in to each other"
+            expansion.problems.append(job.problem("plugin-parameters", message, plugin.path))
         policy = {"failurePolicy": "ignore" if plugin.ignore_failure else "fail"}
         renderer = Renderer(role.scope, job.secrets.reveal())
         _run(job, expansion, plugin.plugin, plugin.plugin, (*plugin.path, "parameters"), {**parameters, **policy}, renderer)
@@ -112,17 +118,20 @@ def _steps(plugin: str, prerequisite: dict[str, Any]) -> Steps:
     """What a plugin makes of a prerequisite; a defect in somebody else's plugin is reported, not raised."""
     if plugin in BUILTIN_PLUGINS:
         return find(plugin)(**prerequisite)
-    steps: object
     try:
         steps = find(plugin)(**prerequisite)
-        known = all(each.event in (START, EXIT, SUCCEEDS, FAILS) for each in steps.callbacks)  # type: ignore[attr-defined]  # theirs: whatever it is
+        fits = _fits(steps)
     except PluginError:
         raise
     except Exception as error:  # whatever an installed plugin raises must not end in a traceback of ours
         raise PluginError(f"it failed with {type(error).__name__}: {error}") from None
-    if not isinstance(steps, Steps) or not known:
+    if not fits:
         raise PluginError("it did not answer Steps with known events")
     return steps
+
+
+def _fits(answer: Any) -> bool:
+    return isinstance(answer, Steps) and all(each.event in (START, EXIT, SUCCEEDS, FAILS) for each in answer.callbacks)
 
 
 def _deep(value: Any, renderer: Renderer) -> Any:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         tag: str
 
 
-_INDEX = re.compile(r"\[(\d+)\]")
+_INDEX = re.compile(r"\[([0-9]+)\]")
 _OTHER_TAGS = frozenset("#^/>{&=!")
 _MISSING = object()
 
@@ -59,7 +59,7 @@ class Renderer:
         return "".join(out)
 
     def _resolve(self, tag: str) -> tuple[str, tuple[str, str, str] | None]:
-        name, verbatim = tag.strip(), f"<%{tag}%>"
+        name, verbatim = trim(tag), f"<%{tag}%>"
         if not name:
             return verbatim, ("template-malformed", "an empty tag; name a value, as in <% $parameters.x %>", verbatim)
         if name[0] in _OTHER_TAGS or "<%" in name:
@@ -92,10 +92,8 @@ def lookup(scope: Mapping[str, Any], steps: list[str], done: str) -> tuple[Any, 
         if isinstance(parent, dict):
             value = parent.get(step, _MISSING)
         elif isinstance(parent, str | list):
-            if step == "length":
-                value = len(parent) if isinstance(parent, list) else len(parent.encode("utf-16-le")) // 2
-            else:
-                value = parent[int(step)] if _is_index(step, len(parent)) else _MISSING
+            parts = parent if isinstance(parent, list) else _Characters(parent)
+            value = parts[int(step)] if _is_index(step, len(parts)) else len(parts) if step == "length" else _MISSING
         else:
             value = _MISSING
         if value is _MISSING:
@@ -104,9 +102,22 @@ def lookup(scope: Mapping[str, Any], steps: list[str], done: str) -> tuple[Any, 
     return value, "is empty (null)" if value is None else ""
 
 
+class _Characters:
+    """A text as JavaScript counts it: in units of UTF-16."""
+
+    def __init__(self, text: str) -> None:
+        self.units = text.encode("utf-16-le", "surrogatepass")
+
+    def __len__(self) -> int:
+        return len(self.units) // 2
+
+    def __getitem__(self, position: int) -> str:
+        return self.units[2 * position : 2 * position + 2].decode("utf-16-le", "replace")
+
+
 def secret_references(text: str) -> list[str]:
     """The canonical references to secrets that a rendered text still holds."""
-    return re.findall(r"<% \$secrets\.[^%]+ %>", text)
+    return re.findall(r"<% \$secrets\.[\s\S]+? %>", text)
 
 
 def join_commands(commands: list[str] | tuple[str, ...]) -> str:

@@ -85,7 +85,7 @@ class Driver:
         """All attempts, to the verdict, which is written before it is answered."""
         control = os.open(self.folder.file("control"), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self.control = control
-        self.wake = self._listen()
+        self.wake = self.engine.wake = self._listen()
         try:
             return self._run()
         finally:
@@ -145,6 +145,8 @@ class Driver:
                     self._wait(None)
                     self.engine.newly_ended(attempt)
             words = str(error) if isinstance(error, PailotError) else f"{error.strerror} ({error.filename})" if error.filename else str(error)
+            if self._asked_to_stop():
+                return "stopped", Verdict(STOPPED, "stopped before it started")
             return "stopped", Verdict(FAILED, f"it could not be started: {words}")
         now = time.time()
         self.began = self.began or now

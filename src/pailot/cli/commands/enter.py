@@ -11,6 +11,7 @@ from ..main import OK
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from typing import NoReturn
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -42,9 +43,12 @@ def run(args: Namespace) -> int:
 
         print(json.dumps({"folder": work, "logs": last, "environment": environment}, indent=2))
         return OK
+    _become_shell(environment, work, args.command)
+
+
+def _become_shell(environment: dict[str, str], work: str, wanted: str | None) -> NoReturn:
     exports = environment.get("PAI_EXPORTS_FILE", "")
     os.chdir(work)
     prepare = f'[ ! -e "{exports}" ] || . "{exports}"; cd "{work}"; '
-    command = ["bash", "-c", prepare + (args.command or "exec bash -i")]
+    command = ["bash", "-c", prepare + (wanted or "exec bash -i")]
     os.execvpe("bash", command, {**environment, "TERM": os.environ.get("TERM", "dumb")})  # noqa: S606  # the shell is the point
-    return OK

@@ -40,6 +40,8 @@ class LocalEngine:
         self.shims: dict[int, tuple[str, int]] = {}
         self.ended: dict[tuple[str, int], int] = {}
         self._clean_up: list[tuple[str, int]] = []
+        self.wake = -1
+        """A descriptor that becomes readable when the run is to stop, for waits of our own."""
         self.ports: Ports | None = None
         self.gpus: Gpus | None = None
         self.channel, self._shim_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -65,6 +67,12 @@ class LocalEngine:
         works = workdir.prepare(
             attempt.cwd, [os.path.join(folder, "work") for folder in folders.values()], attempt.work_dir, [attempt.home]
         )
+        if plan.options.code:
+            from .provide import bring_code
+
+            places = {(role.name, index): work for (role, index), work in zip(tasks, works, strict=True)}
+            private = len(set(works)) > 1
+            bring_code(plan, places, attempt.cache, cwd=attempt.cwd, private=private, leave_out=[attempt.home])
         peers = os.path.join(attempt.folder, "peers.json")
         write_record(peers, {"peers": placing.peers(plan, placement)}, durable=False)
         shared = placing.shared_variables(plan, placement)
@@ -225,7 +233,8 @@ class LocalEngine:
                 break
             except GpusBusy as busy:
                 self.waiting(f"waiting for GPUs: {busy.holders}")
-                self.gpus.wait_for_one()
+                if not self.gpus.wait_for_one(self.wake):
+                    raise EngineError("stopped while waiting for GPUs") from None
         for role, index, count in wanted:
             given[role, index], taken = tuple(taken[:count]), taken[count:]
         return given
@@ -262,7 +271,7 @@ class LocalEngine:
             return {}
         from .provide import provide
 
-        return provide(attempt.plan, attempt.folder, attempt.cache)
+        return provide(attempt.plan, attempt.folder, attempt.cache, cwd=attempt.cwd)
 
     def _task(
         self,

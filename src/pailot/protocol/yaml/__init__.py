@@ -5,8 +5,8 @@ resolves scalars by other rules, and each costs more time than everything else w
 `docs/explanation/yaml.md` has the figures.
 """
 
-from .document import Document, List, Map, YamlError, new_list, new_map
-from .parser import LIMITS, parse
+from .document import LIMITS, Document, List, Map, YamlError, new_list, new_map
+from .reading import parse
 from .scalars import Timestamp
 
 __all__ = ["LIMITS", "Document", "List", "Map", "Timestamp", "YamlError", "new_list", "new_map", "parse"]

@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     Path: TypeAlias = Sequence[Step]
 
 
+class LIMITS:
+    """What a document may be at most."""
+
+    BYTES = 1024 * 1024
+    DEPTH = 64
+    NODES = 50_000
+
+
 class YamlError(Exception):
     """The text is not a document we read; `offset` says where."""
 

@@ -14,9 +14,23 @@ from .document import Map, new_list, new_map
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
 
-    from .parser import Parser
+    class General(Protocol):
+        """The general parser, as far as single values of a line need it."""
+
+        depth: int
+
+        @property
+        def i(self) -> int: ...
+
+        @property
+        def nodes(self) -> int: ...
+
+        def inline(self, at: int, parent: int) -> Any: ...
+
+        def note_if_ambiguous(self, at: int, plain: str, value: Any) -> None: ...
+
 
 
 class NotPlainLines(Exception):
@@ -33,7 +47,7 @@ _MAX_DEPTH = 32  # well inside the parser's own limits, which it enforces with a
 _MAX_NODES = 40_000
 
 
-def read_lines(text: str, parser: Parser) -> Map:
+def read_lines(text: str, parser: General) -> Map:
     """The root mapping of a document in the common form."""
     numeric, words, plain_start, special = scalars.NUMERIC_START, scalars.WORDS, _PLAIN_START, _SPECIAL_KEYS
     root = new_map(0)

@@ -5,47 +5,13 @@ from __future__ import annotations
 import re
 
 from . import scalars
-from .document import Document, List, Map, YamlError, new_list, new_map
-from .lines import NotPlainLines, read_lines
+from .document import LIMITS, List, Map, YamlError, new_list, new_map
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-
-class LIMITS:
-    """What a document may be at most."""
-
-    BYTES = 1024 * 1024
-    DEPTH = 64
-    NODES = 50_000
-
-
-def parse(text: str) -> Document:
-    """Read one document; raises YamlError with the first thing that is wrong."""
-    if len(text) > LIMITS.BYTES or len(text.encode("utf-8", "replace")) > LIMITS.BYTES:
-        raise YamlError("yaml-limit", "the file is larger than 1 MiB", 0)
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    bad = None if _is_plain_ascii(text) else _UNPRINTABLE.search(text)
-    if bad:
-        raise YamlError("yaml-encoding", _unprintable_message(bad[0]), bad.start())
-    if text[:1] == "\ufeff":
-        text = " " + text[1:] if text[1:2] == "\n" else text[1:]
-    if text[-1:] != "\n":
-        text += "\n"
-    parser = Parser(text)
-    try:
-        root = read_lines(text, parser)
-    except NotPlainLines:
-        parser = Parser(text)
-        root = parser.document()
-    return Document(text, root, parser.ambiguous)
-
-
-_ASCII_TEXT = b"\t\n" + bytes(range(0x20, 0x7F))
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
 # A plain scalar on one line: it ends before ': ', ' #' and the end of the line. Possessive
 # quantifiers keep every match linear.
@@ -671,10 +637,6 @@ class Parser:
         return self.text[at : end if end >= 0 else len(self.text)].rstrip()
 
 
-def _is_plain_ascii(text: str) -> bool:
-    return text.isascii() and not text.encode().translate(None, _ASCII_TEXT)
-
-
 def _fold_quoted(found: re.Match[str]) -> str:
     """A line break in quotes is a space, n of them are n-1 breaks, one after a backslash is nothing."""
     breaks = found[0]
@@ -724,14 +686,6 @@ def _shown(value: Any) -> str:
     from ..javascript import to_string
 
     return f"the text '{value}'" if isinstance(value, str) else to_string(value)
-
-
-def _unprintable_message(character: str) -> str:
-    if character == "\0":
-        return "a NUL byte: this is not a text file"
-    if "\ud800" <= character <= "\udfff":
-        return "half of a surrogate pair: this is not valid text"
-    return f"the control character U+{ord(character):04X} is not allowed; write it as an escape in double quotes"
 
 
 def _as_string(value: Any) -> str:
