@@ -35,7 +35,7 @@ prerequisites:
     dockerImage: image
     resourcePerInstance:
       cpu: 1
-      memoryMB: 64
+      memoryMB: 128
       gpu: 0
     commands:
       - {command}

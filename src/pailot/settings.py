@@ -28,7 +28,9 @@ class Setting(Value):
 SETTINGS = (
     Setting("home", "Folder for everything Pailot keeps.", None),
     Setting("library", "Folders and URLs with prerequisite files, looked through in this order.", (), "list"),
-    Setting("log_rotate_mb", "Size at which a task's log goes on in a new file, the oldest being dropped; 0 for never.", 0, "number"),
+    Setting(
+        "log_rotate_mb", "Size at which a task's log goes on in a new file, the oldest being dropped; 0 for never.", 0, "number"
+    ),
     Setting("library_cache_seconds", "How long a prerequisite from a URL is used without asking again.", 3600, "number"),
 )
 

@@ -33,9 +33,7 @@ class Value:
         inherited = tuple(name for name in cls._fields if name not in own)
         cls._fields = inherited + own
         defaults = {name: getattr(cls, name) for name in cls._fields if hasattr(cls, name)}
-        arguments = ", ".join(
-            f"{name}=_defaults[{name!r}]" if name in defaults else name for name in cls._fields
-        )
+        arguments = ", ".join(f"{name}=_defaults[{name!r}]" if name in defaults else name for name in cls._fields)
         items = ", ".join(f"{name!r}: {name}" for name in cls._fields)
         scope: dict[str, Any] = {"_defaults": defaults}
         exec(f"def __init__(self, {arguments}):\n    self.__dict__.update({{{items}}})", scope)

@@ -53,14 +53,24 @@ def role(
 ) -> str:
     body = "\n".join("        " + line for line in commands.strip("\n").split("\n"))
     return ROLE.format(
-        name=name, instances=instances, retries=retries, failed=failed, succeeded=succeeded, listed=listed, memory=memory, gpu=gpu, commands=body
+        name=name,
+        instances=instances,
+        retries=retries,
+        failed=failed,
+        succeeded=succeeded,
+        listed=listed,
+        memory=memory,
+        gpu=gpu,
+        commands=body,
     )
 
 
 def job(*roles: str, name: str = "demo", job_retries: int = 0, prerequisites: str = "", more: str = "", options: str = "") -> str:
     quick = "retryDelaySeconds: 0.01" if "retryDelaySeconds" not in options else ""
     both = ", ".join(part for part in (quick, options) if part)
-    return JOB.format(name=name, job_retries=job_retries, prerequisites=prerequisites, more=more, roles="".join(roles), options=both)
+    return JOB.format(
+        name=name, job_retries=job_retries, prerequisites=prerequisites, more=more, roles="".join(roles), options=both
+    )
 
 
 class Home:
@@ -114,7 +124,14 @@ class Home:
     def pailot(self, *arguments: str, timeout: float = 60) -> Result:
         command = [sys.executable, "-m", "pailot", *arguments]
         done = subprocess.run(
-            command, cwd=self.cwd, env=self.environment, capture_output=True, text=True, errors="surrogateescape", timeout=timeout, check=False
+            command,
+            cwd=self.cwd,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            timeout=timeout,
+            check=False,
         )
         return Result(done.returncode, done.stdout, done.stderr)
 

@@ -29,7 +29,9 @@ def pailot(tmp_path: Path) -> Run:
 
     def run(*arguments: str, text: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pailot", *arguments]
-        return subprocess.run(command, input=text, capture_output=True, text=True, cwd=tmp_path, env=environment | more, check=False)
+        return subprocess.run(
+            command, input=text, capture_output=True, text=True, cwd=tmp_path, env=environment | more, check=False
+        )
 
     return run
 
@@ -176,7 +178,9 @@ def test_convert_there_and_back(pailot: Run, tmp_path: Path) -> None:
     assert pailot("validate", "--strict", "v2.yaml").returncode == 0
     back = json.loads(pailot("convert", "v2.yaml", "--to", "v1").stdout)
     assert back["jobName"] == "legacy-v1"
-    assert [role["command"] for role in back["taskRoles"]] == [role["command"] for role in json.loads(legacy.read_text())["taskRoles"]]
+    assert [role["command"] for role in back["taskRoles"]] == [
+        role["command"] for role in json.loads(legacy.read_text())["taskRoles"]
+    ]
 
 
 @pytest.mark.parametrize("options", [(), ("--roles", "3"), ("--distributed",), ("--roles", "2", "--distributed")])

@@ -72,8 +72,16 @@ def test_the_library(home: Home) -> None:
 
 STAND_INS = {
     "wget": 'mkdir -p "$3"; echo "wget $1" >>"$SEEN"; touch "$3/$(basename "$1")"',
-    "git": 'case $1 in clone) [ ! -e "$3" ] || { echo "fatal: destination exists" >&2; exit 128; }; mkdir -p "$3/scripts/tf_cnn_benchmarks";; esac; echo "git $1 $PAI_CURRENT_TASK_ROLE_NAME" >>"$SEEN"',
-    "python": 'echo "python $2 $5 $6" >>"$SEEN"; mkdir -p "$PAI_WORK_DIR/output_tensorflow_cifar10_model"; [ "$2" != --job_name=worker ] || sleep 2',
+    "git": """
+if [ "$1" = clone ]; then
+  [ ! -e "$3" ] || { echo "fatal: destination exists" >&2; exit 128; }
+  mkdir -p "$3/scripts/tf_cnn_benchmarks"
+fi
+echo "git $1 $PAI_CURRENT_TASK_ROLE_NAME" >>"$SEEN" """,
+    "python": """
+echo "python $2 $5 $6" >>"$SEEN"
+mkdir -p "$PAI_WORK_DIR/output_tensorflow_cifar10_model"
+[ "$2" != --job_name=worker ] || until grep -q ^hdfs "$SEEN"; do sleep 0.05; done""",
     "hdfs": 'cd "$PAI_WORK_DIR"; [ -d "$3" ] || exit 1; echo "hdfs $2 $3 $4" >>"$SEEN"',
 }
 

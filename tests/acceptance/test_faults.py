@@ -60,7 +60,8 @@ def test_the_launcher_is_killed_at_any_moment(home: Home, repetition: int) -> No
     process.wait()
     no_process_left(marker)
     rows = wait_for(
-        lambda: all(row["state"] in ("STOPPED", "FAILED") for row in json.loads(home.pailot("ps", "--json").out)), what="an end in the record"
+        lambda: all(row["state"] in ("STOPPED", "FAILED") for row in json.loads(home.pailot("ps", "--json").out)),
+        what="an end in the record",
     )
     assert rows
     if home.jobs():
@@ -83,7 +84,10 @@ def test_a_shim_is_killed(home: Home, repetition: int) -> None:
     _, err = process.communicate(timeout=60)
     assert process.returncode == 3
     no_process_left(marker)
-    assert any(event["event"] == "job-retry" and "lost" in event["reason"] for event in json.loads(home.pailot("events", "demo", "--json").out)), err
+    assert any(
+        event["event"] == "job-retry" and "lost" in event["reason"]
+        for event in json.loads(home.pailot("events", "demo", "--json").out)
+    ), err
 
 
 @pytest.mark.parametrize("repetition", range(REPETITIONS))
@@ -96,7 +100,7 @@ def test_a_task_is_killed_and_the_job_says_so(home: Home, repetition: int) -> No
     (shim,) = children_of(process.pid)
     bash = next(pid for pid in children_of(shim) if b"main.sh" in Path(f"/proc/{pid}/cmdline").read_bytes())
     os.kill(bash, signal.SIGKILL)
-    out, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "SIGKILL" in err
     no_process_left(marker)

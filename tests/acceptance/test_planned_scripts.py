@@ -113,7 +113,8 @@ def test_each_prerequisite_and_the_commands_begin_in_the_work_dir(tmp_path: Path
 
 def test_exports_reach_later_prerequisites_commands_and_exit_callbacks(tmp_path: Path) -> None:
     text = job_text(
-        prerequisite("one", 'export WORDS="a \\"b\\" \'c\' $HOME"', 'echo "exit $WORDS"') + prerequisite("two", 'echo "start $WORDS"'),
+        prerequisite("one", 'export WORDS="a \\"b\\" \'c\' $HOME"', 'echo "exit $WORDS"')
+        + prerequisite("two", 'echo "start $WORDS"'),
         "one, two",
         'echo "main $WORDS"',
     )
@@ -158,7 +159,8 @@ def test_nothing_in_the_commands_skips_the_exit_callbacks(tmp_path: Path, comman
 
 def test_every_exit_callback_has_its_turn_and_a_failure_is_the_result(tmp_path: Path) -> None:
     text = job_text(
-        prerequisite("one", "", "echo one; ls /no/such/file 2>/dev/null; echo not reached") + prerequisite("two", "", "echo two; exit 5"),
+        prerequisite("one", "", "echo one; ls /no/such/file 2>/dev/null; echo not reached")
+        + prerequisite("two", "", "echo two; exit 5"),
         "one, two",
         "true",
     )
@@ -193,7 +195,8 @@ def test_the_python_plugin_runs_python(tmp_path: Path) -> None:
     text = job_text(
         "  - name: code\n    type: script\n    plugin: python\n    callbacks:\n"
         "      - event: containerStart\n        commands:\n"
-        '          - |\n            import os\n            if True:\n                print("END", os.environ["PAI_TASK_INDEX"])\n',
+        "          - |\n            import os\n            if True:\n"
+        '                print("END", os.environ["PAI_TASK_INDEX"])\n',
         "code",
         "true",
     )

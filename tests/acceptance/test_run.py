@@ -28,7 +28,9 @@ def test_a_job_runs_and_its_output_is_ours(home: Home) -> None:
 
 def test_several_tasks_are_told_apart_and_work_in_folders_of_their_own(home: Home) -> None:
     (home.cwd / "mine.txt").write_text("mine")
-    done = home.run(job(role('cat mine.txt; echo; echo "$PAI_TASK_INDEX" >private; cat private', instances=2), role("ls", "other")), "--quiet")
+    done = home.run(
+        job(role('cat mine.txt; echo; echo "$PAI_TASK_INDEX" >private; cat private', instances=2), role("ls", "other")), "--quiet"
+    )
     assert sorted(done.lines) == sorted(
         ["[main:0] mine", "[main:0] 0", "[main:1] mine", "[main:1] 1", "[other:0] job.yaml", "[other:0] mine.txt"]
     )
@@ -63,7 +65,15 @@ def test_json_is_all_there_is_on_standard_output(home: Home) -> None:
 
 
 def test_roles_find_each_other_over_their_ports(home: Home) -> None:
-    server = role("python3 -c \"import socket,os;s=socket.create_server(('',int(os.environ['PAI_CONTAINER_HOST_data_PORT_LIST'])));c,_=s.accept();print(c.recv(9).decode())\"", "server", succeeded=1)
+    server = role(
+        "python3 - <<'END'\n"
+        "import os, socket\n"
+        "server = socket.create_server(('', int(os.environ['PAI_CONTAINER_HOST_data_PORT_LIST'])))\n"
+        "print(server.accept()[0].recv(9).decode())\n"
+        "END\n",
+        "server",
+        succeeded=1,
+    )
     client = role(
         "python3 - <<'END'\n"
         "import os, socket, time\n"
@@ -82,7 +92,10 @@ def test_roles_find_each_other_over_their_ports(home: Home) -> None:
 
 
 def test_a_task_is_tried_again_and_every_attempt_keeps_its_log(home: Home) -> None:
-    commands = 'n=$(cat "$PAI_CHECKPOINT_DIR/n" 2>/dev/null || echo 0); echo $((n + 1)) >"$PAI_CHECKPOINT_DIR/n"; echo "try $n of $FC_TASK_ATTEMPT_ID"; [ $n -ge 2 ]'
+    commands = (
+        'n=$(cat "$PAI_CHECKPOINT_DIR/n" 2>/dev/null || echo 0); echo $((n + 1)) >"$PAI_CHECKPOINT_DIR/n"; '
+        'echo "try $n of $FC_TASK_ATTEMPT_ID"; [ $n -ge 2 ]'
+    )
     done = home.run(job(role(commands, retries=2)))
     assert (done.status, done.lines) == (0, ["try 0 of 0", "try 1 of 1", "try 2 of 2"])
     assert done.err.count("trying again") == 2
@@ -110,7 +123,8 @@ def test_the_first_role_to_reach_its_bound_ends_the_job(home: Home) -> None:
 
 
 def test_one_interrupt_stops_with_grace_and_exit_callbacks_learn_it(home: Home) -> None:
-    tidy = '  - {name: tidy, type: script, callbacks: [{event: containerExit, commands: ["echo $PAI_TASK_OUTCOME $PAI_TASK_EXIT_CODE"]}]}'
+    command = "echo $PAI_TASK_OUTCOME $PAI_TASK_EXIT_CODE"
+    tidy = f'  - {{name: tidy, type: script, callbacks: [{{event: containerExit, commands: ["{command}"]}}]}}'
     commands = "trap 'echo saved; exit 3' TERM; echo ready; while :; do sleep 0.05; done"
     process = home.start(job(role(commands, listed="tidy"), prerequisites=tidy))
     assert process.stdout
@@ -163,7 +177,9 @@ def test_a_server_of_a_start_callback_lives_as_long_as_the_task(home: Home) -> N
     serve = "  - {name: serve, type: script, callbacks: [{event: containerStart, commands: ['sleep 1000 & echo $! >pid']}]}"
     done = home.run(job(role("kill -0 $(cat pid) && echo alive", listed="serve"), prerequisites=serve), "--quiet")
     assert (done.status, done.out) == (0, "alive\n")
-    assert subprocess.run(["kill", "-0", (home.cwd / "pid").read_text().strip()], check=False, capture_output=True).returncode != 0
+    assert (
+        subprocess.run(["kill", "-0", (home.cwd / "pid").read_text().strip()], check=False, capture_output=True).returncode != 0
+    )
 
 
 def test_logs_are_complete_without_a_last_newline_and_at_any_volume(home: Home) -> None:
@@ -174,7 +190,9 @@ def test_logs_are_complete_without_a_last_newline_and_at_any_volume(home: Home) 
 
 def test_secrets_are_used_and_never_seen(home: Home) -> None:
     text = job(
-        role("t='<% $secrets.token %>'; echo ${#t}; echo $t; printf hunter2-hun; sleep 0.1; printf ter2-hunter2; false", retries=1),
+        role(
+            "t='<% $secrets.token %>'; echo ${#t}; echo $t; printf hunter2-hun; sleep 0.1; printf ter2-hunter2; false", retries=1
+        ),
         more="secrets: {token: hunter2-hunter2-hunter2}",
     )
     done = home.run(text)
@@ -274,7 +292,13 @@ def test_a_closed_terminal_does_not_end_the_job(home: Home) -> None:
 
 def test_channels_are_shared_folders_that_variables_name(home: Home) -> None:
     options = "channels: {inputs: [train], outputs: [model]}"
-    done = home.run(job(role('echo "$PAI_TASK_INDEX" >"$PAI_OUTPUT_MODEL/$PAI_TASK_INDEX"; ls -d "$PAI_INPUT_TRAIN" >/dev/null', instances=2), options=options), "--quiet")
+    done = home.run(
+        job(
+            role('echo "$PAI_TASK_INDEX" >"$PAI_OUTPUT_MODEL/$PAI_TASK_INDEX"; ls -d "$PAI_INPUT_TRAIN" >/dev/null', instances=2),
+            options=options,
+        ),
+        "--quiet",
+    )
     assert done.status == 0
     found = sorted(path.name for path in (home.jobs()[0] / "attempts" / "0" / "ml" / "output" / "model").iterdir())
     assert found == ["0", "1"]
@@ -287,7 +311,10 @@ def test_a_sandbox_keeps_the_rest_of_the_machine_as_it_is(home: Home) -> None:
         done = home.run(job(role("true")), "--sandbox")
         assert (done.status, "bubblewrap" in done.err) == (1, True)
         pytest.skip("bubblewrap is not installed: sudo apt-get install bubblewrap")
-    commands = "touch /tmp/private; ls /tmp/private; ls -d /ml/output/model/; touch mine; touch /usr/not-mine 2>/dev/null || echo read-only"
+    commands = (
+        "touch /tmp/private; ls /tmp/private; ls -d /ml/output/model/; touch mine; "
+        "touch /usr/not-mine 2>/dev/null || echo read-only"
+    )
     done = home.run(job(role(commands), options="channels: {outputs: [model]}"), "--sandbox", "--quiet")
     assert (done.status, done.lines) == (0, ["/tmp/private", "/ml/output/model/", "read-only"])
     assert (home.cwd / "mine").exists()
@@ -298,7 +325,9 @@ def test_a_sandboxed_task_has_its_grace(home: Home) -> None:
 
     if shutil.which("bwrap") is None:
         pytest.skip("bubblewrap is not installed: sudo apt-get install bubblewrap")
-    process = home.start(job(role("trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done")), "--sandbox", "--quiet")
+    process = home.start(
+        job(role("trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done")), "--sandbox", "--quiet"
+    )
     assert process.stdout
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)

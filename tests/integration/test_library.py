@@ -87,7 +87,7 @@ def test_a_server_error_is_said_with_its_address(shelf: Shelf, tmp_path: Path) -
 
 
 def test_nobody_listening_is_said_with_its_address(tmp_path: Path) -> None:
-    with pytest.raises(LibraryError, match="127.0.0.1:1/"):
+    with pytest.raises(LibraryError, match=r"127\.0\.0\.1:1/"):
         library(tmp_path, "http://127.0.0.1:1").find("greeter")
 
 

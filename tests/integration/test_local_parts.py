@@ -268,7 +268,10 @@ def test_gpus_outlive_the_parent_with_its_forked_child_and_no_longer(others: Cal
     waiting.tell("gpus.wait_for_one()")
     os.close(end)
     assert waiting.hear() == "True"
-    assert waiting.ask("len(gpus.take(1))") == 1
+    # A dying process lets go of one descriptor after the other: the sign may be gone a moment before the lock.
+    while (answer := waiting.ask("len(gpus.take(1))")) != 1:
+        assert "held by ann" in str(answer)
+        waiting.ask("gpus.wait_for_one()")
 
 
 def test_a_signal_ends_the_wait(others: Callable[..., Other]) -> None:

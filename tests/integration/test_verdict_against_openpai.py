@@ -112,13 +112,16 @@ def test_same_verdict_and_entry_points(oracle: Oracle, root: dict[str, Any]) -> 
 
 # Places where OpenPAI's schema says nothing and a wrong type would only break later.
 UNCHECKED_BY_OPENPAI = (
-    "auth", "callbacks", "failurePolicy", "taskRoles", "virtualCluster", "ports", "hivedScheduler", "storages", "pailot", "runtimeplugin",
+    "auth", "callbacks", "failurePolicy", "taskRoles", "virtualCluster", "ports",
+    "hivedScheduler", "storages", "pailot", "runtimeplugin",
 )  # fmt: skip
 
 
 def _refused_by_us_alone(invalid: InvalidJob) -> bool:
     errors = [problem for problem in invalid.problems if problem.is_error]
-    return any(problem.code in OURS for problem in errors) or any(any(word in problem.path for word in UNCHECKED_BY_OPENPAI) for problem in errors)
+    return any(problem.code in OURS for problem in errors) or any(
+        any(word in problem.path for word in UNCHECKED_BY_OPENPAI) for problem in errors
+    )
 
 
 def _accepted_by_us_alone(root: dict[str, Any]) -> bool:

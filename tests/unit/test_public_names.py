@@ -49,7 +49,8 @@ def test_values_are_immutable_records() -> None:
 def test_a_job_survives_pickling() -> None:
     text = (
         "protocolVersion: 2\nname: x\ntype: job\nprerequisites: [{name: i, type: dockerimage, uri: u}]\n"
-        "parameters: {p: 1}\ntaskRoles: {w: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}, commands: [x]}}\n"
+        "parameters: {p: 1}\n"
+        "taskRoles: {w: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}, commands: [x]}}\n"
     )
     job = pailot.loads(text)
     again = pickle.loads(pickle.dumps(job))

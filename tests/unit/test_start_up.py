@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 HELLO = Path(__file__).parents[2] / "examples" / "hello" / "job.yaml"
-NEVER = set("asyncio importlib.metadata msgspec dataclasses typing inspect yaml sqlite3 http.client urllib.request ssl tomllib".split())
+NEVER = set(
+    "asyncio importlib.metadata msgspec dataclasses typing inspect yaml sqlite3 http.client urllib.request ssl tomllib".split()
+)
 
 
 def imported_by(*arguments: str) -> set[str]:

@@ -21,7 +21,11 @@ def add_job_options(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("changes to the job")
     group.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="change a value, e.g. parameters.lr=0.1")
     group.add_argument(
-        "--secret", action="append", default=[], metavar="NAME=VALUE", help="set a secret: NAME=VALUE, NAME=@FILE or NAME=env:VARIABLE"
+        "--secret",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set a secret: NAME=VALUE, NAME=@FILE or NAME=env:VARIABLE",
     )
     group.add_argument("--deployment", metavar="NAME", help="apply this deployment")
     group.add_argument("--name", metavar="NAME", help="name of the job")
@@ -54,7 +58,9 @@ def _secret(assignment: str) -> tuple[str, str]:
             with open(value[1:], encoding="utf-8") as stream:
                 return name, stream.read().rstrip("\n")
         except (OSError, UnicodeDecodeError) as error:
-            raise PailotError(f"--secret {name}: {value[1:]} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+            raise PailotError(
+                f"--secret {name}: {value[1:]} cannot be read: {getattr(error, 'strerror', None) or error}"
+            ) from None
     if value.startswith("env:"):
         variable = value[4:]
         if variable not in os.environ:

@@ -40,7 +40,9 @@ class Live(Watcher):
 
     def happened(self, event: Mapping[str, Any]) -> None:
         words = event_words(event)
-        if words:
+        if words and event["event"] == "waiting" and not self.quiet:
+            _to_terminal(f"pailot: {words}\n")  # the driver is about to block; nobody else would print it
+        elif words:
             self._say(words)
         if self.status:
             self.status.happened(event)
@@ -195,12 +197,16 @@ def event_words(event: Mapping[str, Any]) -> str:
     """What is worth saying of an event, in words; nothing for most."""
     kind = event["event"]
     if kind == "task-retry":
-        return f"{event['role']}:{event['index']} {event['reason']}; trying again ({event['attempt']} of {event['of']}){_in(event)}"
+        return (
+            f"{event['role']}:{event['index']} {event['reason']}; trying again ({event['attempt']} of {event['of']}){_in(event)}"
+        )
     if kind == "job-retry":
         return f"{event['reason']}; trying the job again: {event['why']}{_in(event)}"
     if kind == "task-held":
         until = time.strftime("%H:%M:%S", time.localtime(event["until"]))
-        return f"{event['role']}:{event['index']} {event['reason']}; it is kept until {until}: pailot enter JOB {event['role']} {event['index']}"
+        task = f"{event['role']}:{event['index']}"
+        way = f"pailot enter JOB {event['role']} {event['index']}"
+        return f"{task} {event['reason']}; it is kept until {until}: {way}"
     if kind == "waiting":
         return str(event["reason"])
     if kind == "interrupt":

@@ -59,7 +59,11 @@ def job_environment(job: Job, user: str) -> dict[str, str]:
     for role in roles:
         variables.update(_about(role))
     options = job.extras.options
-    for name, value in (("PAI_DATA_DIR", options.data_dir), ("PAI_OUTPUT_DIR", options.output_dir), ("PAI_CODE_DIR", options.code)):
+    for name, value in (
+        ("PAI_DATA_DIR", options.data_dir),
+        ("PAI_OUTPUT_DIR", options.output_dir),
+        ("PAI_CODE_DIR", options.code),
+    ):
         if value:
             variables[name] = value
     variables.update(options.environment)

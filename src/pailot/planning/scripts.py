@@ -51,7 +51,8 @@ def _start(callbacks: Sequence[PlannedCallback]) -> str:
         body = _body(each)
         if each.ignore_failure:
             parts.append(
-                f"\n# {each.prerequisite}: a failure here is ignored\n{_SAVE}\n(\ntrap '{_SAVE}' EXIT\nset +o errexit\n{body}) || true\n"
+                f"\n# {each.prerequisite}: a failure here is ignored\n{_SAVE}\n"
+                f"(\ntrap '{_SAVE}' EXIT\nset +o errexit\n{body}) || true\n"
                 '. "$PAI_EXPORTS_FILE"\n'
             )
         else:
@@ -63,7 +64,9 @@ def _start(callbacks: Sequence[PlannedCallback]) -> str:
 def _exit(callbacks: Sequence[PlannedCallback], after_start: bool) -> str:
     if not callbacks:
         return ""
-    parts = ["#!/bin/bash\nset -o nounset -o pipefail\n\n# Every callback gets its turn; the first failure is the result.\nresult=0\n"]
+    parts = [
+        "#!/bin/bash\nset -o nounset -o pipefail\n\n# Every callback gets its turn; the first failure is the result.\nresult=0\n"
+    ]
     if after_start:
         parts.append('[ ! -e "$PAI_EXPORTS_FILE" ] || . "$PAI_EXPORTS_FILE"\n')
     for each in exit_order(callbacks):

@@ -131,7 +131,9 @@ def build_extras(node: Mapping[str, Any]) -> Extras:
     hived = node.get("hivedScheduler") or node.get("hivedscheduler")
     return Extras(
         gang=node.get("gangAllocation", True) is True,
-        storages=None if storages is None else tuple(
+        storages=None
+        if storages is None
+        else tuple(
             Storage(each["name"], each.get("mountPath") or f"/mnt/{each['name']}") for each in storages if each.get("name")
         ),
         runtime_plugins=tuple(

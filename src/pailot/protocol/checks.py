@@ -81,7 +81,9 @@ def _plugins(job: Job, is_plugin: Callable[[str], bool] | None) -> Iterable[Find
         if name in BUILTIN_PLUGINS or (is_plugin is not None and is_plugin(name)):
             continue
         known = [plugin for plugin in BUILTIN_PLUGINS if plugin != "docker"]
-        message = f"there is no plugin '{name}'{suggestion(name, known)} (built in are {', '.join(known)}, or {PLUGIN_PREFIX}NAME)"
+        message = (
+            f"there is no plugin '{name}'{suggestion(name, known)} (built in are {', '.join(known)}, or {PLUGIN_PREFIX}NAME)"
+        )
         yield Finding("unknown-plugin", message, path)
 
 

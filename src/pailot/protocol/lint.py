@@ -53,7 +53,10 @@ def _completion(job: Job, root: Any) -> Iterable[Finding]:
             at_key=True,
         )
     for role in job.task_roles.values():
-        for key, bound in (("minFailedInstances", role.completion.min_failed), ("minSucceededInstances", role.completion.min_succeeded)):
+        for key, bound in (
+            ("minFailedInstances", role.completion.min_failed),
+            ("minSucceededInstances", role.completion.min_succeeded),
+        ):
             if bound is not None and bound > role.instances:
                 there = "is only 1 instance" if role.instances == 1 else f"are only {role.instances} instances"
                 message = f"is {bound}, but there {there}, so it never takes effect; use -1 to say so"
@@ -79,7 +82,9 @@ def _roles(job: Job, root: Any) -> Iterable[Finding]:
             yield Finding("role-collision", message, ("taskRoles", role.name), at_key=True)
         resources = role.resources
         if resources.shm_mb and resources.memory_mb and resources.shm_mb > resources.memory_mb:
-            message = f"{resources.shm_mb} MB of shared memory is more than the {resources.memory_mb} MB of memory it counts against"
+            message = (
+                f"{resources.shm_mb} MB of shared memory is more than the {resources.memory_mb} MB of memory it counts against"
+            )
             yield Finding("shm-above-memory", message, ("taskRoles", role.name, "extraContainerOptions", "shmMB"))
 
 
@@ -91,11 +96,20 @@ def _prerequisites(job: Job, root: Any) -> Iterable[Finding]:
         if (each.type, each.name) not in used:
             yield Finding("unused-prerequisite", f"no role uses the {each.type} '{each.name}'", (*each.path, "name"))
         if each.type == "data" and isinstance(each.uri, str):
-            yield Finding("data-uri-string", "OpenPAI refuses a data uri that is not a list; write '- ' before it on a line of its own", (*each.path, "uri"))
+            yield Finding(
+                "data-uri-string",
+                "OpenPAI refuses a data uri that is not a list; write '- ' before it on a line of its own",
+                (*each.path, "uri"),
+            )
         if each.type == "dockerimage":
             for key in ("plugin", "require", "callbacks", "failurePolicy"):
                 if key in each.fields:
-                    yield Finding("openpai-refuses", f"OpenPAI refuses '{key}' in a dockerimage prerequisite", (*each.path, key), at_key=True)
+                    yield Finding(
+                        "openpai-refuses",
+                        f"OpenPAI refuses '{key}' in a dockerimage prerequisite",
+                        (*each.path, key),
+                        at_key=True,
+                    )
 
 
 def _deployments(job: Job, root: Any) -> Iterable[Finding]:
@@ -105,7 +119,9 @@ def _deployments(job: Job, root: Any) -> Iterable[Finding]:
                 message = f"there is no task role '{name}'; these commands never run"
                 yield Finding("deployment-unknown-role", message, ("deployments", position, "taskRoles", name), at_key=True)
         if job.deployment is None:
-            message = f"no deployment is chosen, so '{node['name']}' is never applied; set defaults.deployment or use --deployment"
+            message = (
+                f"no deployment is chosen, so '{node['name']}' is never applied; set defaults.deployment or use --deployment"
+            )
             yield Finding("unused-deployment", message, ("deployments", position, "name"))
 
 
@@ -151,7 +167,11 @@ _REFERENCES = re.compile(r"\$(parameters|secrets)(?:\.([^\s.\[%]+)|\b)")
 def _unused_names(job: Job, root: Any, text: str) -> Iterable[Finding]:
     # A name counts as used wherever the text mentions it, a comment or another deployment included.
     mentioned = set(_REFERENCES.findall(text))
-    if any((kind, name) not in mentioned for kind, names in (("parameters", job.parameters), ("secrets", job.secrets.names())) for name in names):
+    if any(
+        (kind, name) not in mentioned
+        for kind, names in (("parameters", job.parameters), ("secrets", job.secrets.names()))
+        for name in names
+    ):
         for piece in _all_texts([root, [each.fields for each in job.prerequisites if not each.path]]):
             mentioned.update(_REFERENCES.findall(piece))
     for kind, names in (("parameters", job.parameters), ("secrets", job.secrets.names())):

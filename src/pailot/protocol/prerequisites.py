@@ -117,9 +117,7 @@ def used_by(role: TaskRole, shelf: Shelf, at: Path, findings: list[Finding]) -> 
     return tuple(ordered)
 
 
-def scope_of(
-    role: TaskRole, needed: Sequence[Prerequisite], shelf: Shelf, parameters: Mapping[str, Any]
-) -> dict[str, Any]:
+def scope_of(role: TaskRole, needed: Sequence[Prerequisite], shelf: Shelf, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """What the templates of a role can name."""
     scope: dict[str, Any] = {"$parameters": parameters}
     listed = [each for name in role.listed for each in shelf.named(name)]

@@ -1,7 +1,7 @@
 """What can be wrong with a job file, how it is said, and where it stands.
 
-    PailotError
-    └── InvalidJob        the file cannot be run; `.problems` holds everything found in it
+PailotError
+└── InvalidJob        the file cannot be run; `.problems` holds everything found in it
 """
 
 from __future__ import annotations

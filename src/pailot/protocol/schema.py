@@ -88,9 +88,14 @@ TASK_ROLE = Record(
         "instances": Whole("Number of tasks of this role; 1 by default.", least=1),
         "completion": Record(
             {
-                "minFailedInstances": Whole(f"So many failed tasks fail the job; 1 by default. {_BOUND}", least=-1, never=0, nullable=True),
+                "minFailedInstances": Whole(
+                    f"So many failed tasks fail the job; 1 by default. {_BOUND}", least=-1, never=0, nullable=True
+                ),
                 "minSucceededInstances": Whole(
-                    f"So many succeeded tasks end the job as succeeded; all of them by default. {_BOUND}", least=-1, never=0, nullable=True
+                    f"So many succeeded tasks end the job as succeeded; all of them by default. {_BOUND}",
+                    least=-1,
+                    never=0,
+                    nullable=True,
                 ),
             },
             "When this role ends the job.",
@@ -169,9 +174,7 @@ _HIVED_ROLE = Record(
 HIVED = Record(
     {
         "jobPriorityClass": Text("Priority of the job; 'test' by default.", choices=PRIORITIES),
-        "taskRoles": Table(
-            _HIVED_ROLE, pattern=r"[A-Za-z0-9._~]+", hint="use letters, digits, '.', '_' and '~' only", least=1
-        ),
+        "taskRoles": Table(_HIVED_ROLE, pattern=r"[A-Za-z0-9._~]+", hint="use letters, digits, '.', '_' and '~' only", least=1),
         "gangReleaseEnable": Flag(),
         "lazyPreemptionEnable": Flag(),
         "ignoreK8sSuggestedNodes": Flag(),
@@ -198,7 +201,12 @@ PAILOT = Record(
         "holdOnFailureMinutes": Number("How long a failed task is kept for inspection.", least=0),
         "holdCommand": Text("Command to run while a failed task is kept."),
         "code": Text("Folder or URI brought into the working directory first."),
-        "environment": Table(OneOf("a text, number or boolean", Text(), Number(), Flag()), "More environment variables.", pattern=IDENTIFIER, hint=IDENTIFIER_HINT),
+        "environment": Table(
+            OneOf("a text, number or boolean", Text(), Number(), Flag()),
+            "More environment variables.",
+            pattern=IDENTIFIER,
+            hint=IDENTIFIER_HINT,
+        ),
         "dataDir": Text("Given to tasks as PAI_DATA_DIR."),
         "outputDir": Text("Given to tasks as PAI_OUTPUT_DIR."),
         "gpuType": Text("Type of GPU to run on."),
@@ -223,7 +231,10 @@ EXTRAS = Record(
         "hivedScheduler": HIVED,
         "hivedscheduler": HIVED,
         "storages": ListOf(
-            Record({"name": Text("Name of the storage."), "mountPath": Text("Where it appears; /mnt/NAME by default.")}, extra=Anything()),
+            Record(
+                {"name": Text("Name of the storage."), "mountPath": Text("Where it appears; /mnt/NAME by default.")},
+                extra=Anything(),
+            ),
             "Storages to mount; an empty list means your default ones.",
         ),
         "com.microsoft.pai.runtimeplugin": ListOf(RUNTIME_PLUGIN, "Plugins for all tasks."),

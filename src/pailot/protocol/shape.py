@@ -88,9 +88,7 @@ class Text(Shape):
 class Whole(Shape):
     """A whole number; 1.0 is one, '1' and 1.5 are not."""
 
-    def __init__(
-        self, doc: str = "", *, least: int | None = None, never: int | None = None, nullable: bool = False
-    ) -> None:
+    def __init__(self, doc: str = "", *, least: int | None = None, never: int | None = None, nullable: bool = False) -> None:
         self.doc, self.least, self.never, self.nullable = doc, least, never, nullable
 
     def check(self, value: Any) -> Sequence[Finding]:

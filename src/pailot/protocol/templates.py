@@ -26,9 +26,9 @@ _MISSING = object()
 class Renderer:
     """Renders the templates of one scope; `issues` collects what could not be resolved.
 
-        >>> renderer = Renderer({"$parameters": {"lr": 0.1}}, secrets={})
-        >>> renderer.render("train --lr <% $parameters.lr %>")
-        'train --lr 0.1'
+    >>> renderer = Renderer({"$parameters": {"lr": 0.1}}, secrets={})
+    >>> renderer.render("train --lr <% $parameters.lr %>")
+    'train --lr 0.1'
     """
 
     def __init__(self, scope: Mapping[str, Any], secrets: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ _libc = None
 
 def become_subreaper() -> None:
     """From now on orphaned descendants become our children, so that none can hide by daemonising."""
-    global _libc
+    global _libc  # noqa: PLW0603  # loaded once, before the first fork
     if _libc is None:
         import ctypes
 

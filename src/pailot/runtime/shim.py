@@ -202,7 +202,11 @@ class Shim:
         self._tell("held", until=until, reason=end["reason"])
         self._open_logs()
         if self.task.hold_command:
-            environment = {**self.task.environment, "PAI_TASK_LOG_DIR": self.folder, "PAI_EXPORTS_FILE": os.path.join(self.folder, "exports")}
+            environment = {
+                **self.task.environment,
+                "PAI_TASK_LOG_DIR": self.folder,
+                "PAI_EXPORTS_FILE": os.path.join(self.folder, "exports"),
+            }
             self.status = None
             path, secret_fd = self._script_file("hold", "#!/bin/bash\n" + self.task.hold_command + "\n")
             self.pid = self._spawn(path, environment, None, secret_fd)
@@ -221,7 +225,9 @@ class Shim:
         text = tail(self.folder, "all", 1 << 20).decode("utf-8", "replace")
         classified = exits.classify(end, text, memory_kill, stop if outcome == STOPPED else None)
         what = {"start": "its start callbacks ", "exit": "its exit callbacks ", "main": ""}[phase]
-        reason = self.broken or (f"{what}{exits.words(end)}" + (" because it used more memory than it asked for" if memory_kill else ""))
+        reason = self.broken or (
+            f"{what}{exits.words(end)}" + (" because it used more memory than it asked for" if memory_kill else "")
+        )
         record = {
             "outcome": FAILED if self.broken else outcome,
             "exitCode": end.exit_code,
@@ -388,7 +394,9 @@ class Shim:
         if not self.broken:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             free_reserve(self.task.attempt_folder)
-            self.broken = "the disk is full: its log could not be written" if full else f"its log could not be written: {error.strerror}"
+            self.broken = (
+                "the disk is full: its log could not be written" if full else f"its log could not be written: {error.strerror}"
+            )
 
     def _log_line(self, line: str) -> None:
         if self.logs is not None:
@@ -449,7 +457,7 @@ class Shim:
             if secret_fd is not None:
                 os.set_inheritable(secret_fd, True)
             os.chdir(self.task.work_dir)
-            os.execve(program, argv, environment)
+            os.execve(program, argv, environment)  # noqa: S606  # this is how a task begins
         except BaseException as error:  # the child must not go on as a second shim
             os.write(2, f"pailot: cannot start {argv[0]}: {error}\n".encode())
         os._exit(127)

@@ -21,7 +21,9 @@ def old_runs(*, before: float, keep_last: int) -> list[JobRow]:
     seen = 0
     while page:
         found += [
-            row for position, row in enumerate(page, seen) if position >= keep_last and row.ended is not None and row.ended < before
+            row
+            for position, row in enumerate(page, seen)
+            if position >= keep_last and row.ended is not None and row.ended < before
         ]
         seen += len(page)
         page = index.page(limit=1_000, before=page[-1].id)

@@ -144,7 +144,13 @@ class Driver:
                 while self.engine.alive():
                     self._wait(None)
                     self.engine.newly_ended(attempt)
-            words = str(error) if isinstance(error, PailotError) else f"{error.strerror} ({error.filename})" if error.filename else str(error)
+            words = (
+                str(error)
+                if isinstance(error, PailotError)
+                else f"{error.strerror} ({error.filename})"
+                if error.filename
+                else str(error)
+            )
             if self._asked_to_stop():
                 return "stopped", Verdict(STOPPED, "stopped before it started")
             return "stopped", Verdict(FAILED, f"it could not be started: {words}")
@@ -175,9 +181,20 @@ class Driver:
                 if verdict is not None:
                     continue
                 if task.state == LOST:
-                    cause, verdict = "platform", Verdict(FAILED, f"{task.role}:{task.index} was lost: {final.get('reason', 'its shim did not start')}", task.role, task.index)
+                    cause, verdict = (
+                        "platform",
+                        Verdict(
+                            FAILED,
+                            f"{task.role}:{task.index} was lost: {final.get('reason', 'its shim did not start')}",
+                            task.role,
+                            task.index,
+                        ),
+                    )
                 elif final.get("diskFull"):
-                    cause, verdict = "stopped", Verdict(FAILED, f"{task.role}:{task.index}: {final['reason']}", task.role, task.index)
+                    cause, verdict = (
+                        "stopped",
+                        Verdict(FAILED, f"{task.role}:{task.index}: {final['reason']}", task.role, task.index),
+                    )
                 elif final["outcome"] != "stopped":
                     verdict = tally.add(_task_end(task.role, task.index, final))
                 if verdict is not None:
@@ -194,7 +211,9 @@ class Driver:
 
     def _verdict_of_a_stop(self) -> tuple[str, Verdict]:
         if self.stop_sent == "timeout":
-            return "user", Verdict(FAILED, f"it ran longer than its limit of {self.plan.options.max_run_seconds:g} seconds (maxRunSeconds)")
+            return "user", Verdict(
+                FAILED, f"it ran longer than its limit of {self.plan.options.max_run_seconds:g} seconds (maxRunSeconds)"
+            )
         if self.stop_sent:
             return "stopped", Verdict(STOPPED, "stopped by the user")
         return "user", Verdict(FAILED, "it ended without a result")
@@ -255,7 +274,11 @@ class Driver:
         watching = self.watcher.descriptors()
         for descriptor in watching:
             poller.register(descriptor, select.POLLOUT)
-        times = [each for each in (self.watcher.timeout(), None if deadline is None else deadline - time.monotonic()) if each is not None]
+        times = [
+            each
+            for each in (self.watcher.timeout(), None if deadline is None else deadline - time.monotonic())
+            if each is not None
+        ]
         timeout = max(0.0, min(times)) * 1000 + 1 if times else None
         for descriptor, _ in poller.poll(timeout):
             if descriptor in watching:
@@ -286,7 +309,9 @@ class Driver:
 
 
 def _task_end(role: str, index: int, final: Mapping[str, Any]) -> TaskEnd:
-    return TaskEnd(role, index, final["outcome"] == "succeeded", final.get("exitCode"), final.get("signal"), final.get("reason", ""))
+    return TaskEnd(
+        role, index, final["outcome"] == "succeeded", final.get("exitCode"), final.get("signal"), final.get("reason", "")
+    )
 
 
 def _brief(final: Mapping[str, Any]) -> dict[str, Any]:

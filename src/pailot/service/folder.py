@@ -1,13 +1,13 @@
 """The folder of one run: everything about it, readable by any process at any time.
 
-    job.json         what was asked for, and the format of this folder
-    job.yaml         the job file, secrets masked          plan.json   what was planned
-    secrets.sealed   the secrets, encrypted                journal     what happened, a JSON line each
-    lock             held by the driver while it lives     control     a pipe that wakes the driver
-    stop.json        that the run is to stop, and why      state.json  what it is doing
-    verdict.json     how it ended                          checkpoints one folder a task that survives retries
-    attempts/N/      attempt.json, peers.json, started, stop.json, tasks/ROLE-INDEX/
-    tasks/…/         claim, final.json, work, attempts/K/: stdout stderr all exit.json environment *.sh
+job.json         what was asked for, and the format of this folder
+job.yaml         the job file, secrets masked          plan.json   what was planned
+secrets.sealed   the secrets, encrypted                journal     what happened, a JSON line each
+lock             held by the driver while it lives     control     a pipe that wakes the driver
+stop.json        that the run is to stop, and why      state.json  what it is doing
+verdict.json     how it ended                          checkpoints one folder a task that survives retries
+attempts/N/      attempt.json, peers.json, started, stop.json, tasks/ROLE-INDEX/
+tasks/…/         claim, final.json, work, attempts/K/: stdout stderr all exit.json environment *.sh
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ class JobFolder:
         return self.record("verdict.json")
 
     def set_state(self, **state: Any) -> None:
-        self._with_reserve(lambda: write_record(self.file("state.json"), {"at": time.time(), **state}, durable=False), needed=False)
+        self._with_reserve(
+            lambda: write_record(self.file("state.json"), {"at": time.time(), **state}, durable=False), needed=False
+        )
 
     def mark_started(self, attempt: int) -> None:
         """All tasks of an attempt have begun."""

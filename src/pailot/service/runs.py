@@ -146,7 +146,9 @@ def explain(row: JobRow, folder: JobFolder) -> list[str]:
     lines = []
     for event in events:
         if event["event"] == "task-retry":
-            lines.append(f"{event['role']}:{event['index']} was tried again ({event['attempt']} of {event['of']}): it {event['reason']}")
+            lines.append(
+                f"{event['role']}:{event['index']} was tried again ({event['attempt']} of {event['of']}): it {event['reason']}"
+            )
         elif event["event"] == "job-retry":
             lines.append(f"the job was tried again: {event['reason']}; {event['why']}")
         elif event["event"] == "waiting":
@@ -155,7 +157,11 @@ def explain(row: JobRow, folder: JobFolder) -> list[str]:
         state = folder.record("state.json") or {}
         return [*lines, f"{row.name} is {state.get('state', row.state)}"]
     lines.append(f"{row.name} is {verdict['state']}: {verdict['reason']}")
-    ended = [event for event in events if event["event"] == "task-ended" and (event["role"], event["index"]) == (verdict.get("role"), verdict.get("index"))]
+    ended = [
+        event
+        for event in events
+        if event["event"] == "task-ended" and (event["role"], event["index"]) == (verdict.get("role"), verdict.get("index"))
+    ]
     if ended and ended[-1].get("class"):
         known = ended[-1]["class"]
         if known["code"]:

@@ -97,16 +97,20 @@ def test_a_role_without_gpu_sees_none() -> None:
 
 
 def test_secrets_stay_references_everywhere() -> None:
-    text = job(
-        prerequisites="""
+    text = (
+        job(
+            prerequisites="""
   - {name: private, type: dockerimage, uri: x/y, auth: {username: u, password: <% $secrets.pw %>}}
   - name: setup
     type: script
     callbacks: [{event: containerStart, commands: ["login <% $secrets.pw %>"]}]
 """,
-        more="secrets: {pw: hunter2hunter2}",
-        role="    prerequisites: [setup]",
-    ).replace("dockerImage: image", "dockerImage: private").replace("echo hello", '"use <%$secrets.pw%>"')
+            more="secrets: {pw: hunter2hunter2}",
+            role="    prerequisites: [setup]",
+        )
+        .replace("dockerImage: image", "dockerImage: private")
+        .replace("echo hello", '"use <%$secrets.pw%>"')
+    )
     made = plan(read(text))
     shown = json.dumps(made.to_json()) + repr(made)
     assert "hunter2" not in shown
@@ -137,7 +141,9 @@ def test_runtime_plugins_come_after_prerequisites_and_only_for_their_roles() -> 
     - {plugin: cmd, taskroles: [other], parameters: {preCommands: [echo other]}}
 """
     prerequisites = "  - {name: first, type: script, callbacks: [{event: taskStarts, commands: [echo first]}]}"
-    second = "\n  other:\n    dockerImage: image\n    resourcePerInstance: {cpu: 1, memoryMB: 100, gpu: 0}\n    commands: ['true']"
+    second = (
+        "\n  other:\n    dockerImage: image\n    resourcePerInstance: {cpu: 1, memoryMB: 100, gpu: 0}\n    commands: ['true']"
+    )
     text = job("    prerequisites: [first]", extras, prerequisites, more="parameters: {x: 7}")
     text = text.replace("\nextras:", second + "\nextras:")
     made = plan(read(text))
@@ -217,7 +223,9 @@ def test_spellings_are_parts_of_variable_names(role: str) -> None:
     assert converted(role) == converted(converted(role))
 
 
-@pytest.mark.parametrize("plugin", ["git, parameters: {repo_uri: x, clone_dir: y, ", "fetch, parameters: {uri: x, ", "python, parameters: {"])
+@pytest.mark.parametrize(
+    "plugin", ["git, parameters: {repo_uri: x, clone_dir: y, ", "fetch, parameters: {uri: x, ", "python, parameters: {"]
+)
 def test_every_plugin_takes_callbacks_as_parameters(plugin: str) -> None:
     extras = f"  com.microsoft.pai.runtimeplugin: [{{plugin: {plugin}callbacks: [{{event: taskStarts, commands: [echo me]}}]}}}}]"
     (*_, last) = planned(extras=extras).roles["worker"].callbacks

@@ -26,7 +26,10 @@ SECOND = {**BASE["taskRoles"]["worker"], "commands": ["serve"]}
         ([("secrets", {"idle": "long enough"})], "unused-secret"),
         ([("deployments", [{"name": "d", "taskRoles": {"worker": {"preCommands": ["x"]}}}])], "unused-deployment"),
         (
-            [("deployments", [{"name": "d", "taskRoles": {"nobody": {"preCommands": ["x"]}}}]), ("defaults", {"deployment": "d"})],
+            [
+                ("deployments", [{"name": "d", "taskRoles": {"nobody": {"preCommands": ["x"]}}}]),
+                ("defaults", {"deployment": "d"}),
+            ],
             "deployment-unknown-role",
         ),
         ([("taskRoles/Work_er", {**SECOND, "completion": {"minSucceededInstances": -1}})], "role-collision"),

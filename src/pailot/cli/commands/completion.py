@@ -12,7 +12,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS, help="bash: eval \"$(pailot completion bash)\"")
+    parser.add_argument("shell", choices=SHELLS, help='bash: eval "$(pailot completion bash)"')
     parser.add_argument("--json", action="store_true", help="print the options of each command as JSON")
 
 

@@ -22,7 +22,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print folder and environment as JSON, start nothing")
 
 
-def run(args: Namespace) -> int:
+def run(args: Namespace) -> int:  # noqa: RET503  # ends by becoming the shell
     from ...runtime.shim import read_environment
     from ...service.runs import find, task_attempts
 

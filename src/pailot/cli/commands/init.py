@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", default="job.yaml", metavar="FILE", help="where to write it (job.yaml); '-' for standard output")
+    parser.add_argument(
+        "file", nargs="?", default="job.yaml", metavar="FILE", help="where to write it (job.yaml); '-' for standard output"
+    )
     parser.add_argument("--roles", type=int, default=1, metavar="N", help="number of task roles")
     parser.add_argument("--distributed", action="store_true", help="roles of several tasks that find each other")
     parser.add_argument("--json", action="store_true", help="print the name of the file as JSON")

@@ -46,7 +46,13 @@ def run(args: Namespace) -> int:
         import json
 
         found = [
-            {"role": role, "index": index, "attempt": attempt, "taskAttempt": number, "path": os.path.join(_folder(folder, attempt, role, index, number), args.stream)}
+            {
+                "role": role,
+                "index": index,
+                "attempt": attempt,
+                "taskAttempt": number,
+                "path": os.path.join(_folder(folder, attempt, role, index, number), args.stream),
+            }
             for role, index in tasks
             for number in range(task_attempts(folder, attempt, role, index))
         ]

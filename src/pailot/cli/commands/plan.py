@@ -59,7 +59,8 @@ def _headline(made: Plan) -> str:
     limits = f", at most {limit:g} s" if limit else ""
     retries = f", tried again {_times(made.job_retry_count)} if it fails" if made.job_retry_count else ""
     roles, tasks = len(made.roles), made.task_count
-    return f"{made.full_name}: {_count(roles, 'role')}, {_count(tasks, 'task')} in virtual cluster '{made.virtual_cluster}'{limits}{retries}"
+    counts = f"{_count(roles, 'role')}, {_count(tasks, 'task')}"
+    return f"{made.full_name}: {counts} in virtual cluster '{made.virtual_cluster}'{limits}{retries}"
 
 
 def _role_lines(role: RolePlan, made: Plan, index: int | None) -> list[str]:
@@ -94,7 +95,11 @@ def _facts(role: RolePlan, made: Plan) -> list[tuple[str, str]]:
         ("retries", retries),
         ("registry", f"{auth.registry or 'Docker Hub'} as {auth.username}, password masked" if auth else ""),
         ("prerequisites", ", ".join(role.prerequisites)),
-        ("storages", ", ".join(f"{each.name} at {each.mount_path}" for each in made.storages) or ("your default ones" if made.default_storages else "")),
+        (
+            "storages",
+            ", ".join(f"{each.name} at {each.mount_path}" for each in made.storages)
+            or ("your default ones" if made.default_storages else ""),
+        ),
         ("brought", ", ".join(f"{each.kind} {each.source}".strip() for each in role.provisions)),
     ]
 

@@ -29,7 +29,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("-e", "--engine", default=os.environ.get("PAILOT_ENGINE", "local"), help="where it runs: local")
     parser.add_argument("--detach", action="store_true", help="return once it has started; pailot logs, wait and stop find it")
     parser.add_argument("--unique", action="store_true", help="append a suffix to the name")
-    parser.add_argument("--workdir", default="", metavar="DIR|shared", help="where tasks work; 'shared': all in the current directory")
+    parser.add_argument(
+        "--workdir", default="", metavar="DIR|shared", help="where tasks work; 'shared': all in the current directory"
+    )
     parser.add_argument("--sandbox", action="store_true", help="read-only root and private /tmp for each task (bubblewrap)")
     parser.add_argument("--quiet", action="store_true", help="print the job's own output only")
     parser.add_argument("--json", action="store_true", help="print the result as JSON; logs go to standard error")

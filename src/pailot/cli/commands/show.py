@@ -32,5 +32,6 @@ def run(args: Namespace) -> int:
     for name, role in shown["taskRoles"].items():
         for task in role["tasks"]:
             ports = ", ".join(f"{label} {','.join(map(str, each))}" for label, each in task["ports"].items())
-            print(f"  {name}:{task['index']:<4} {task['state']:<10} {task['reason'] or ''}  {f'ports {ports}' if ports else ''}".rstrip())
+            place = f"ports {ports}" if ports else ""
+            print(f"  {name}:{task['index']:<4} {task['state']:<10} {task['reason'] or ''}  {place}".rstrip())
     return OK

@@ -16,7 +16,12 @@ INSIDE = "/ml"
 
 def make(channels: Channels, folder: str) -> None:
     """The layout: code, configuration, a folder for each channel."""
-    for part in ("usercode", "input/config", *(f"input/data/{each}" for each in channels.inputs), *(f"output/{each}" for each in channels.outputs)):
+    for part in (
+        "usercode",
+        "input/config",
+        *(f"input/data/{each}" for each in channels.inputs),
+        *(f"output/{each}" for each in channels.outputs),
+    ):
         os.makedirs(os.path.join(folder, part), exist_ok=True)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import _socket as socket
 import os
 import signal
-import _socket as socket
 
 from ...lifecycle.states import LAUNCHER_LOST
 from ...planning import placement as placing
@@ -90,7 +90,10 @@ class LocalEngine:
             {
                 "boot": processes.boot_id(),
                 "driver": os.getpid(),
-                "ports": {f"{role}:{index}": {label: list(each) for label, each in ports.items()} for (role, index), ports in placement.ports.items()},
+                "ports": {
+                    f"{role}:{index}": {label: list(each) for label, each in ports.items()}
+                    for (role, index), ports in placement.ports.items()
+                },
                 "host": ADDRESS,
             },
         )
@@ -134,7 +137,9 @@ class LocalEngine:
                 cgroups.clean_up(folder)
         self._clean_up.clear()
         found = [
-            _observe(_task_folder(attempt, role, index), role, index, False) for role, index in self.ended if (role, index) not in before
+            _observe(_task_folder(attempt, role, index), role, index, False)
+            for role, index in self.ended
+            if (role, index) not in before
         ]
         return sorted(found, key=lambda each: (each.final or {}).get("ended") or 0)
 
@@ -213,12 +218,19 @@ class LocalEngine:
         if cpus > machine.cpus():
             notes.append(f"the job asks for {cpus} CPUs, this machine has {machine.cpus()}; it goes on with those")
         if memory > machine.memory_mb():
-            notes.append(f"the job asks for {memory} MB of memory, this machine has {machine.memory_mb()} MB; it goes on with that")
+            notes.append(
+                f"the job asks for {memory} MB of memory, this machine has {machine.memory_mb()} MB; it goes on with that"
+            )
         return notes
 
     def _take_gpus(self, attempt: Attempt) -> dict[tuple[str, int], tuple[Any, ...]]:
         plan = attempt.plan
-        wanted = [(role.name, index, role.resources.gpu) for role in plan.roles.values() for index in range(role.instances) if role.resources.gpu]
+        wanted = [
+            (role.name, index, role.resources.gpu)
+            for role in plan.roles.values()
+            for index in range(role.instances)
+            if role.resources.gpu
+        ]
         if not wanted:
             return {}
         found = discover(os.environ.get("PAILOT_GPUS", "auto"))

@@ -27,4 +27,3 @@ def plugin(
     if postCommands:
         found.append(on(SUCCEEDS, texts(postCommands, "postCommands"), failurePolicy))
     return Steps(tuple(found))
-

@@ -24,7 +24,9 @@ def plugin(
     """Clone `repo_uri` into `clone_dir`."""
     repository = quote(text(repo_uri, "repo_uri"))
     target = text(clone_dir, "clone_dir", needed=False) or DEFAULT_DIR
-    notes = () if clone_dir else (f"the repository goes to {DEFAULT_DIR}; OpenPAI used /usr/local/pai/code. Set clone_dir to choose",)
+    notes = (
+        () if clone_dir else (f"the repository goes to {DEFAULT_DIR}; OpenPAI used /usr/local/pai/code. Set clone_dir to choose",)
+    )
     words = " ".join(["git clone", *texts(options, "options"), repository, quote(target)])
     clone = f"for pause in 1 5 30 end; do\n  {words} && break\n  [ $pause != end ] || exit 1\n  sleep $pause\ndone"
     return Steps((on(START, [clone], failurePolicy), *callbacks), notes=notes)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ...protocol.model import Callback
 from .steps import PluginError, Steps, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from ...protocol.model import Callback
 
 
 def plugin(*, callbacks: Any = (), interpreter: Any = "python3", **_: Any) -> Steps:

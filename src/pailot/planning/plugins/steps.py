@@ -5,12 +5,13 @@ from __future__ import annotations
 from ...protocol.model import START, Callback
 from ...protocol.schema import EVENTS
 from ...values import Value
-from ..plan import Provision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
+
+    from ..plan import Provision
 
 
 class Steps(Value):
@@ -53,7 +54,9 @@ def text(value: Any, key: str, *, needed: bool = True) -> str:
     if value is None and not needed:
         return ""
     if not isinstance(value, str) or (needed and not value):
-        raise PluginError(f"'{key}' should be a text" if value is not None else f"'{key}' is missing", key if value is not None else "")
+        raise PluginError(
+            f"'{key}' should be a text" if value is not None else f"'{key}' is missing", key if value is not None else ""
+        )
     return value
 
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
         def note_if_ambiguous(self, at: int, plain: str, value: Any) -> None: ...
 
 
-
 class NotPlainLines(Exception):
     """Some line needs the general parser."""
 
@@ -116,7 +115,7 @@ def read_lines(text: str, parser: General) -> Map:
             if first in plain_start:
                 if ": " in rest or " #" in rest or "\t" in rest or rest[-1] in ": ":
                     raise NotPlainLines
-                value = words[rest] if rest in words else rest
+                value = words.get(rest, rest)
             elif first in numeric:
                 if ": " in rest or " #" in rest or "\t" in rest or rest[-1] in ": " or rest[:2] in _ITEM_MARKS:
                     raise NotPlainLines

@@ -20,9 +20,7 @@ _BODY = r"(?:[^ \t\n:#]++|:(?=[^ \t\n])|(?<=[^ \t\n])#|[ \t]++(?=[^ \t\n#]))*+"
 _PLAIN = re.compile(_FIRST + _BODY)
 _PLAIN_MORE = re.compile(r"(?:[^ \t\n:#]|:(?=[^ \t\n]))" + _BODY)
 _FLOW_FIRST = r"(?:[^ \t\n,\[\]{}#&*!|>'\"%@`?:-]|[?:-](?=[^ \t\n,\[\]{}]))"
-_FLOW_BODY = (
-    r"(?:[^ \t\n:#,\[\]{}]++|:(?=[^ \t\n,\[\]{}])|(?<=[^ \t\n,\[\]{}])#|[ \t]++(?=[^ \t\n#,\[\]{}]))*+"
-)
+_FLOW_BODY = r"(?:[^ \t\n:#,\[\]{}]++|:(?=[^ \t\n,\[\]{}])|(?<=[^ \t\n,\[\]{}])#|[ \t]++(?=[^ \t\n#,\[\]{}]))*+"
 _FLOW_PLAIN = re.compile(_FLOW_FIRST + _FLOW_BODY)
 _FLOW_MORE = re.compile(r"(?:[^ \t\n:#,\[\]{}]|:(?=[^ \t\n,\[\]{}]))" + _FLOW_BODY)
 
@@ -349,9 +347,7 @@ class Parser:
                     self._fail("yaml-syntax", f"there is no character \\U{code}", at)
                 return chr(number)
             if found[4] not in _ESCAPES:
-                self._fail(
-                    "yaml-syntax", f"unknown escape '\\{found[4]}'; write \\\\ for a backslash or use '…' quotes", at
-                )
+                self._fail("yaml-syntax", f"unknown escape '\\{found[4]}'; write \\\\ for a backslash or use '…' quotes", at)
             return _ESCAPES[found[4]]
 
         value = _ESCAPE.sub(character, body)
@@ -531,7 +527,7 @@ class Parser:
             self._fail("yaml-tag", f"the tag {tag} is not understood; remove it", at)
 
     def _apply_tag(self, tag: str, value: Any, plain: str | None, at: int) -> Any:
-        source = plain if plain else value
+        source = plain or value
         if tag == "!":
             return source
         try:
@@ -671,7 +667,7 @@ def _block_lines(indent: int) -> re.Pattern[str]:
     if indent not in _block_cache:
         if len(_block_cache) > 256:
             _block_cache.clear()
-        _block_cache[indent] = re.compile(r"(?:(?: {%d}[^\n]*+| *+)\n)*+" % indent)
+        _block_cache[indent] = re.compile(rf"(?:(?: {{{indent}}}[^\n]*+| *+)\n)*+")
     return _block_cache[indent]
 
 

@@ -72,9 +72,7 @@ _INTEGER = re.compile(
     )\Z""",
     re.VERBOSE,
 )
-_FLOAT = re.compile(
-    r"(?:[-+]?(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9_]+(?:[eE][-+]?[0-9]+)?)(?<!_)\Z"
-)
+_FLOAT = re.compile(r"(?:[-+]?(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9_]+(?:[eE][-+]?[0-9]+)?)(?<!_)\Z")
 _SEXAGESIMAL_FLOAT = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*(?<!_)\Z")
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})\Z")
 _TIME = re.compile(
@@ -183,7 +181,7 @@ def _javascript_date(parts: tuple[str, ...]) -> str:
         year += 1900
     # The calendar repeats after 400 years; Python's ends with the year 9999, JavaScript's goes on.
     cycle = 400 if year > 9000 else 0
-    start = datetime(year - cycle + (month - 1) // 12, (month - 1) % 12 + 1, 1)
+    start = datetime(year - cycle + (month - 1) // 12, (month - 1) % 12 + 1, 1)  # noqa: DTZ001  # always UTC here
     moment = start + timedelta(days=day - 1, hours=hour, minutes=minute, seconds=second)
     if sign:
         offset = timedelta(hours=int(off_hour), minutes=int(off_minute or 0))
