@@ -36,8 +36,16 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; answers the exit status."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    """Run one command; answers the exit status (as the program itself it leaves at once, without tidying up memory)."""
+    if argv is None:
+        status = main(sys.argv[1:])
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except OSError:
+            pass  # nobody reads any more
+        os._exit(status)
+    arguments = list(argv)
     first = arguments[0] if arguments else "--help"
     if first in ("--version", "-V"):
         from .. import __version__

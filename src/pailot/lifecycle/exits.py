@@ -85,6 +85,9 @@ def classify(end: End, log_tail: str, out_of_memory: bool = False, stop_cause: s
     `log_tail` is the end of the task's log, of which the last lines are looked at, `out_of_memory` whether the task's memory
     limit killed something, `stop_cause` why we stopped the task, if we did. A stop explains the end whatever the code.
     """
+    if end.exit_code == 0 and end.signal is None and not stop_cause:
+        # Even if a child of it ran out of memory: the commands coped. The common case does without the table.
+        return ExitClass(0, "Succeeded", "USER_SUCCESS", "NEVER_RETRY", "it " + words(end))
     from .exit_table import CODES_OF_SIGNALS, ROWS, SIGNS, row
 
     if stop_cause:
@@ -92,8 +95,6 @@ def classify(end: End, log_tail: str, out_of_memory: bool = False, stop_cause: s
         return _class(row(_STOP_CODES.get(stop_cause, -210)), reason)
     if end.exit_code is None and end.signal is None:
         return _class(row(-101), "it " + words(end))
-    if end.exit_code == 0 and end.signal is None:
-        return _class(row(0), "it " + words(end))  # even if a child of it ran out of memory: the commands coped
     if out_of_memory:
         return _class(row(-1200), f"it {words(end)}, after using more memory than it asked for")
     code = end.exit_code if end.signal is None else 128 + end.signal

@@ -106,7 +106,7 @@ class Limits(Value):
                 limit(made[parent], amount)
             except OSError as error:
                 problems.append(f"{what} is not limited: {error.strerror} ({error.filename})")
-        if self.unified and self.unified not in made:
+        if self.unified and not made:  # entering a group costs milliseconds; one more only to kill is not worth it
             try:
                 made[self.unified] = _make(self.unified, name)
             except OSError:

@@ -222,7 +222,7 @@ class Shim:
     def _record(self, phase: str, end: exits.End, memory_kill: bool, began: float) -> dict[str, Any]:
         outcome = self._outcome(end)
         stop = self._stop()
-        text = tail(self.folder, "all", 1 << 20).decode("utf-8", "replace")
+        text = tail(self.folder, "all", 1 << (12 if outcome == SUCCEEDED else 20)).decode("utf-8", "replace")
         classified = exits.classify(end, text, memory_kill, stop if outcome == STOPPED else None)
         what = {"start": "its start callbacks ", "exit": "its exit callbacks ", "main": ""}[phase]
         reason = self.broken or (

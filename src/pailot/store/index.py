@@ -10,8 +10,8 @@ lost index costs nothing but the time to make it anew.
 
 from __future__ import annotations
 
+import _sqlite3 as sqlite3  # the module itself: `sqlite3` around it loads datetime for adapters that we do not use
 import os
-import sqlite3
 from _thread import allocate_lock
 
 from ..lifecycle.states import JOB_STATES
