@@ -94,17 +94,22 @@ def free_reserve(folder: str) -> None:
         pass  # somebody did already
 
 
-def claim(path: str) -> bool:
-    """Whether we are the one who made this file; of any number of processes exactly one is, also after a power failure."""
+def claim(path: str, *, durable: bool = True) -> bool:
+    """Whether we are the one who made this file; of any number of processes exactly one is.
+
+    A durable claim holds after a power failure, too.
+    """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
     except FileExistsError:
         return False
     try:
-        os.fsync(descriptor)
+        if durable:
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    _sync_folder(os.path.dirname(path))
+    if durable:
+        _sync_folder(os.path.dirname(path))
     return True
 
 

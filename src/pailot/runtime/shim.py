@@ -67,14 +67,14 @@ class Shim:
         os.setsid()
         processes.become_subreaper()
         self._listen()
-        if not claim(os.path.join(self.task.folder, "claim")):
+        if not claim(os.path.join(self.task.folder, "claim"), durable=self.task.outlives_power):
             return
         lock = _hold_lock(os.path.join(self.task.folder, "claim"))
         self._tell("claimed", pid=self.me)
         end = self._run_attempts()
         if end["outcome"] == FAILED and self.task.hold_seconds and not self._stop():
             self._hold(end)
-        write_record(os.path.join(self.task.folder, "final.json"), end)
+        write_record(os.path.join(self.task.folder, "final.json"), end, durable=self.task.outlives_power)
         self._tell("ended", **end)
         os.close(lock)
 

@@ -33,6 +33,8 @@ class Task(Value):
     memory_mb: int = 0
     cpus: int = 0
     rotate_bytes: int = 0
+    outlives_power: bool = True
+    """Whether the task can go on while the machine that wrote these records is down; one on this machine cannot."""
     wrapper: tuple[str, ...] = ()
     """Words before `bash`: a sandbox, for instance."""
 

@@ -197,7 +197,7 @@ class Driver:
                     )
                 elif final["outcome"] != "stopped":
                     verdict = tally.add(_task_end(task.role, task.index, final))
-                if verdict is not None:
+                if verdict is not None and self.engine.alive():
                     self._stop(attempt, "completed")
             if verdict is None and self._asked_to_stop():
                 self._stop(attempt, "user")

@@ -45,7 +45,7 @@ class JobFolder:
         folder = cls(path)
         folder._write("job.yaml", source)
         folder._write("plan.json", json.dumps(plan))
-        write_record(folder.file("job.json"), {"format": FORMAT, **job})
+        write_record(folder.file("job.json"), {"format": FORMAT, **job}, durable=False)  # the index is; a power cut ends the run
         return folder
 
     def file(self, *names: str) -> str:

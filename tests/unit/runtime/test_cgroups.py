@@ -110,7 +110,7 @@ def test_version_1_beside_an_empty_version_2(machine: Machine) -> None:
     assert (limits, why) == (Limits(str(memory), str(cpu), str(unified)), "")
     assert limits
     group = limits.create("job/1", 64, 1.5)
-    assert [os.path.basename(folder) for folder in group.folders] == ["pailot-job-1"] * 3
+    assert [os.path.basename(folder) for folder in group.folders] == ["pailot-job-1"] * 2
     assert (memory / "pailot-job-1/memory.limit_in_bytes").read_text() == "67108864"
     assert (memory / "pailot-job-1/memory.memsw.limit_in_bytes").read_text() == "67108864"
     assert (cpu / "pailot-job-1/cpu.cfs_quota_us").read_text() == "150000"

@@ -96,6 +96,7 @@ class LocalEngine:
                 },
                 "host": ADDRESS,
             },
+            durable=False,
         )
         for (role, index), work in zip(tasks, works, strict=True):
             checkpoint = os.path.join(attempt.checkpoints, f"{role.name}-{index}")
@@ -316,6 +317,7 @@ class LocalEngine:
             memory_mb=role.resources.memory_mb,
             cpus=role.resources.cpu,
             rotate_bytes=attempt.rotate_bytes,
+            outlives_power=False,
             wrapper=wrapper,
         )
 
