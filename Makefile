@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check bench soak venv node clean
+.PHONY: help run test check bench soak venv node parts clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -27,7 +27,7 @@ help: ## Show this list
 run: $(INSTALLED) ## Install Pailot into .venv and run the example job
 	$(BIN)/pailot run examples/hello/job.yaml
 
-test: $(VENV)/.installed-dev node ## Run all tests; ARGS="-k yaml" runs some
+test: $(VENV)/.installed-dev node parts ## Run all tests; ARGS="-k yaml" runs some
 	$(BIN)/python -m pytest $(ARGS)
 
 check: $(VENV)/.installed-dev ## Run the linters, the type checker and the unit tests
@@ -40,7 +40,7 @@ check: $(VENV)/.installed-dev ## Run the linters, the type checker and the unit 
 bench: $(VENV)/.installed-dev node $(PEERS)/.installed ## Measure speed; ARGS go to bench/run.py
 	$(BIN)/python bench/run.py $(ARGS)
 
-soak: $(VENV)/.installed-dev node ## Run the tests with many more random inputs; takes long
+soak: $(VENV)/.installed-dev node parts ## Run the tests with many more random inputs; takes long
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest $(ARGS)
 
 venv: $(VENV)/.installed-dev ## Make .venv with Pailot and the development tools
@@ -79,6 +79,13 @@ $(PEERS)/.installed: bench/peers.txt | $(VENV)/.python
 	    $(PEERS)/bin/python -m pip -qq install --constraint constraints.txt --upgrade pip && \
 	    $(PEERS)/bin/python -m pip -qq install --only-binary :all: --requirement bench/peers.txt; then touch $@; \
 	else echo "pip failed: the comparison with TorchX is skipped" >&2; rm -rf $(PEERS); fi
+
+# Programs that some tests need for real; those tests are skipped without.
+parts:
+	@if ! command -v bwrap >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing bubblewrap" && { apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends bubblewrap >/dev/null; } || true; fi; \
+	command -v bwrap >/dev/null || echo "No bubblewrap: the sandbox is not tested; enable it with: sudo apt-get install bubblewrap" >&2
 
 # OpenPAI's own libraries, for the tests and benchmarks that compare with them. Those tests are skipped without.
 node: $(NODE_MODULES)

@@ -363,3 +363,86 @@ def test_waiting_for_a_gpu_names_who_holds_it_and_can_be_stopped(home: Home) -> 
     first.send_signal(signal.SIGINT)
     first.communicate(timeout=60)
     assert third.communicate(timeout=60)[0] == "mine\n"
+
+
+def test_a_detached_job_is_tried_again_to_its_verdict(home: Home) -> None:
+    home.run(job(role("exit 4"), job_retries=3), "--detach")
+    assert home.pailot("wait", "demo").status == 1
+    shown = home.show()
+    assert (shown["state"], shown["attempt"], shown["exitCode"]) == ("FAILED", 3, 4)
+
+
+def test_a_detached_job_that_cannot_start_says_why(home: Home) -> None:
+    done = home.run(job(role("true")), "--detach", "--workdir", "/no/such/folder")
+    assert (done.status, "no such directory" in done.err) == (1, True)
+
+
+def test_no_secret_lies_in_the_folder_of_a_run(home: Home) -> None:
+    setup = (
+        "  - {name: setup, type: script, callbacks: [{event: containerStart, commands: ['export T=\"<% $secrets.token %>\"']}]}"
+    )
+    text = job(role("echo ${#T}", listed="setup"), prerequisites=setup, more="secrets: {token: x}")
+    done = home.run(text, "--quiet", "--secret", "token=env:MY_TOKEN", MY_TOKEN="hunter2-hunter2")
+    assert (done.status, done.out) == (0, "15\n")
+    for path in (home.folder / "home").rglob("*"):
+        if path.is_file():
+            assert b"hunter2" not in path.read_bytes(), path
+
+
+def test_following_logs_goes_on_with_the_next_attempt(home: Home) -> None:
+    import subprocess
+    import sys
+
+    commands = (
+        'echo "attempt $FC_FRAMEWORK_ATTEMPT_ID"; until [ -e "go$FC_FRAMEWORK_ATTEMPT_ID" ]; do sleep 0.02; done; '
+        "exit $((1 - FC_FRAMEWORK_ATTEMPT_ID))"
+    )
+    home.run(job(role(commands), job_retries=1), "--detach")
+    follower = subprocess.Popen(
+        [sys.executable, "-m", "pailot", "logs", "-f", "demo"],
+        cwd=home.cwd,
+        env=home.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert follower.stdout
+    assert follower.stdout.readline() == "attempt 0\n"
+    (home.cwd / "go0").touch()
+    assert follower.stdout.readline() == "attempt 1\n"
+    (home.cwd / "go1").touch()
+    assert follower.communicate(timeout=30)[0] == ""
+    assert home.pailot("wait", "demo").status == 0
+
+
+def test_two_interrupts_kill_also_after_the_verdict(home: Home) -> None:
+    stubborn = role("trap '' TERM; touch up; sleep 1000", "server")
+    worker = role("until [ -e ../../server-0/work/up ]; do sleep 0.02; done; echo decided", "worker", succeeded=1)
+    process = home.start(job(worker, stubborn, options="graceSeconds: 600"))
+    assert process.stdout
+    assert process.stderr
+    assert process.stdout.readline() == "[worker:0] decided\n"
+    while "is not used" not in process.stderr.readline():
+        pass
+    wait_for(lambda: "completed" in "".join(p.read_text() for p in home.jobs()[0].glob("attempts/0/stop.json")))
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.readline()
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+def test_a_rerun_keeps_what_was_changed(home: Home) -> None:
+    text = job(role("echo <% $parameters.word %>; pwd"), more="parameters: {word: first}")
+    home.run(text, "--quiet", "--set", "parameters.word=second", "--name", "renamed")
+    again = home.pailot("rerun", "renamed", "--quiet")
+    assert again.lines == ["second", str(home.cwd)]
+
+
+def test_a_run_that_waits_for_gpus_can_be_stopped_from_elsewhere(home: Home) -> None:
+    first = home.start(job(role("echo ready; sleep 1000", gpu=1), name="holder"), PAILOT_GPUS="1")
+    assert first.stdout
+    first.stdout.readline()
+    assert home.run(job(role("true", gpu=1), name="waiter"), "--detach", PAILOT_GPUS="1").status == 0
+    assert home.pailot("stop", "waiter").out == "waiter STOPPED\n"
+    assert home.pailot("ps", "--state", "bogus").status == 2
+    assert "holder" in home.pailot("ps", "--state", "running").out

@@ -39,7 +39,7 @@ class Live(Watcher):
             self.status.begin()
 
     def happened(self, event: Mapping[str, Any]) -> None:
-        words = event_words(event)
+        words = event_words(event, self.plan.name)
         if words and event["event"] == "waiting" and not self.quiet:
             _to_terminal(f"pailot: {words}\n")  # the driver is about to block; nobody else would print it
         elif words:
@@ -193,7 +193,7 @@ class StatusLine:
             self.shown = False
 
 
-def event_words(event: Mapping[str, Any]) -> str:
+def event_words(event: Mapping[str, Any], name: str) -> str:
     """What is worth saying of an event, in words; nothing for most."""
     kind = event["event"]
     if kind == "task-retry":
@@ -205,7 +205,7 @@ def event_words(event: Mapping[str, Any]) -> str:
     if kind == "task-held":
         until = time.strftime("%H:%M:%S", time.localtime(event["until"]))
         task = f"{event['role']}:{event['index']}"
-        way = f"pailot enter JOB {event['role']} {event['index']}"
+        way = f"pailot enter {name} {event['role']} {event['index']}"
         return f"{task} {event['reason']}; it is kept until {until}: {way}"
     if kind == "waiting":
         return str(event["reason"])

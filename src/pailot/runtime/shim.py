@@ -58,6 +58,8 @@ class Shim:
         self.broken = ""
         self.kept: frozenset[int] = frozenset()
         self.terminated = False
+        self.exports = -1
+        self.exports_path = ""
         self.writers: dict[str, int] = {}
         self.wake = -1
         self.lost_launcher = False
@@ -70,6 +72,7 @@ class Shim:
         if not claim(os.path.join(self.task.folder, "claim"), durable=self.task.outlives_power):
             return
         lock = _hold_lock(os.path.join(self.task.folder, "claim"))
+        os.write(lock, str(self.me).encode())  # whom to wake; true as long as the lock is held
         self._tell("claimed", pid=self.me)
         end = self._run_attempts()
         if end["outcome"] == FAILED and self.task.hold_seconds and not self._stop():
@@ -100,10 +103,10 @@ class Shim:
         environment = {
             **task.environment,
             "FC_TASK_ATTEMPT_ID": str(self.attempt),
-            "PAI_EXPORTS_FILE": os.path.join(self.folder, "exports"),
+            "PAI_EXPORTS_FILE": self._new_exports(),
             "PAI_TASK_LOG_DIR": self.folder,
         }
-        write_environment(os.path.join(self.folder, "environment"), environment)
+        write_environment(os.path.join(self.folder, "environment"), environment, task.hidden)
         self._open_logs()
         self._tell("running", attempt=self.attempt)
         limits = cgroups.available() if task.memory_mb or task.cpus else None
@@ -123,6 +126,17 @@ class Shim:
             if group:
                 group.remove()
         return self._record(phase, end, memory_kill, began)
+
+    def _new_exports(self) -> str:
+        """Where start callbacks leave their exports: in memory if a secret may be among them."""
+        if not self.task.hidden or self.task.wrapper:
+            self.exports_path = os.path.join(self.folder, "exports")
+        elif self.exports < 0:
+            self.exports = os.memfd_create("exports", os.MFD_CLOEXEC)
+            self.exports_path = f"/proc/{self.me}/fd/{self.exports}"
+        else:
+            os.ftruncate(self.exports, 0)
+        return self.exports_path
 
     def _run_phases(self, environment: dict[str, str], group: Any) -> tuple[str, exits.End]:
         task = self.task
@@ -205,7 +219,7 @@ class Shim:
             environment = {
                 **self.task.environment,
                 "PAI_TASK_LOG_DIR": self.folder,
-                "PAI_EXPORTS_FILE": os.path.join(self.folder, "exports"),
+                "PAI_EXPORTS_FILE": self.exports_path,
             }
             self.status = None
             path, secret_fd = self._script_file("hold", "#!/bin/bash\n" + self.task.hold_command + "\n")
@@ -482,8 +496,10 @@ def claim_stop(folder: str, why: str, grace: float) -> str:
     return str(standing["why"]) if standing else why
 
 
-def write_environment(path: str, environment: dict[str, str]) -> None:
-    """The variables of a task, one NUL-ended entry each, for `pailot enter`."""
+def write_environment(path: str, environment: dict[str, str], hidden: tuple[str, ...]) -> None:
+    """The variables of a task, one NUL-ended entry each, for `pailot enter`; secrets among them are masked."""
+    if hidden:
+        environment = {name: mask_text(value, hidden) for name, value in environment.items()}
     with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
         stream.write(b"".join(f"{name}={value}\0".encode() for name, value in environment.items()))
 

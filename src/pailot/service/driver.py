@@ -85,11 +85,16 @@ class Driver:
         """All attempts, to the verdict, which is written before it is answered."""
         control = os.open(self.folder.file("control"), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self.control = control
-        self.wake = self.engine.wake = self._listen()
+        self.wake = self._listen()
+        either = select.epoll()
+        for descriptor in (self.wake, control):
+            either.register(descriptor, select.EPOLLIN)
+        self.engine.wake = either.fileno()
         try:
             return self._run()
         finally:
             signal.set_wakeup_fd(-1)
+            either.close()
             os.close(control)
             self.engine.close()
 
@@ -199,8 +204,8 @@ class Driver:
                     verdict = tally.add(_task_end(task.role, task.index, final))
                 if verdict is not None and self.engine.alive():
                     self._stop(attempt, "completed")
-            if verdict is None and self._asked_to_stop():
-                self._stop(attempt, "user")
+            if self._asked_to_stop() and (verdict is None or self._kill_now()):
+                self._stop(attempt, "user" if verdict is None else "completed")
             elif verdict is None and deadline is not None and time.monotonic() >= deadline:
                 deadline = None
                 self._stop(attempt, "timeout")
@@ -219,7 +224,7 @@ class Driver:
         return "user", Verdict(FAILED, "it ended without a result")
 
     def _stop(self, attempt: Attempt, why: str) -> None:
-        now = self.interrupts > 1 or os.path.exists(self.folder.file("kill"))
+        now = self._kill_now()
         if self.stop_sent and (not now or self.killed):
             return
         self.killed = now
@@ -231,6 +236,9 @@ class Driver:
         if why != "completed":
             self.folder.set_state(state=STOPPING, attempt=attempt.number, started=self.began)
             self._happened("stopping", why=why, now=now)
+
+    def _kill_now(self) -> bool:
+        return self.interrupts > 1 or os.path.exists(self.folder.file("kill"))
 
     def _finish(self, verdict: Verdict) -> dict[str, Any]:
         record = {

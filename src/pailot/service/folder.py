@@ -105,7 +105,24 @@ class JobFolder:
         claim_stop(self.path, "user", grace)
         if now:
             self._write("kill", "")
-        self.wake_driver()
+        if self.is_driven():
+            self.wake_driver()
+        elif self.attempts():
+            self._tell_shims(now)
+
+    def _tell_shims(self, now: bool) -> None:
+        """Their driver is dead: they have been told to stop by that, and hear from us if it is to be at once."""
+        import signal
+
+        attempt = self.attempt(self.attempts() - 1)
+        if now:
+            self._write(os.path.join(attempt, "kill"), "")
+        tasks = os.path.join(attempt, "tasks")
+        for name in os.listdir(tasks) if os.path.isdir(tasks) else ():
+            path = os.path.join(tasks, name, "claim")
+            pid = holder(path)
+            if pid:
+                os.kill(pid, signal.SIGTERM)
 
     def wake_driver(self) -> None:
         try:
@@ -154,5 +171,22 @@ class JobFolder:
                     raise
 
     def _write(self, name: str, text: str) -> None:
-        with open(self.file(name), "w", encoding="utf-8") as stream:
+        with open(self.file(name), "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
             stream.write(text)
+
+
+def holder(claim: str) -> int | None:
+    """The shim that holds a claim, or None if it is gone; the lock tells, so that a reused number is never meant."""
+    import fcntl
+
+    try:
+        descriptor = os.open(claim, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return int(os.read(descriptor, 32) or b"0") or None
+    finally:
+        os.close(descriptor)
+    return None

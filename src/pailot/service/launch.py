@@ -41,7 +41,6 @@ def prepare(
     work_dir: str = "",
     sandbox: bool = False,
     detached: bool = False,
-    unique: bool = False,
     engine: str = "local",
 ) -> Run:
     """Record a run: its folder and its row in the index exist before the first process does."""
@@ -52,8 +51,6 @@ def prepare(
     os.makedirs(settings.home, mode=0o700, exist_ok=True)
     index = Index(index_path(settings.home))
     run_id = new_id()
-    if unique:
-        plan = plan.replace(name=f"{plan.name}-{run_id[-6:]}")
     active = index.active(plan.name, plan.user)
     if active is not None and _still_active(active, index):
         raise _conflict(plan.name)
@@ -148,8 +145,8 @@ def drive_here(run: Run, watcher: Watcher | None = None) -> dict[str, Any]:
     return _drive(run, watcher, None)
 
 
-def drive_detached(run: Run) -> None:
-    """Leave the run to a supervisor of its own; returns once its start is durable."""
+def drive_detached(run: Run) -> dict[str, Any] | None:
+    """Leave the run to a supervisor of its own; returns once it has started, or with the verdict if it never did."""
     reader, writer = os.pipe2(os.O_CLOEXEC)
     run.index.close()
     sys.stdout.flush()
@@ -172,8 +169,12 @@ def drive_detached(run: Run) -> None:
     os.waitpid(pid, 0)
     told = os.read(reader, 64)  # not to the end: shims inherit the other side
     os.close(reader)
-    if not told:
+    if told:
+        return None
+    verdict = run.folder.verdict()
+    if verdict is None:
         raise PailotError(f"the supervisor of '{run.plan.name}' ended before the job had started; see pailot why {run.id}")
+    return verdict
 
 
 def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, Any]:
@@ -190,15 +191,21 @@ def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, 
             run.index.update(run.id, state="RUNNING", started=time.time())
         except StoreError:
             pass  # the folder tells as well
-        if started is not None:
+        tell_parent()
+
+    def tell_parent() -> None:
+        nonlocal started
+        descriptor, started = started, None  # once: a later attempt has nobody to tell
+        if descriptor is not None:
             try:
-                os.write(started, b"started")
-                os.close(started)
+                os.write(descriptor, b"started")
             except OSError:
                 pass  # whoever waited has gone
+            os.close(descriptor)
 
     def waiting(words: str) -> None:
         entry = run.folder.note("waiting", reason=words)
+        tell_parent()
         if watcher is not None:
             watcher.happened(entry)
 

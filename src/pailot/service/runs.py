@@ -39,7 +39,7 @@ def find(name: str, user: str, index: Index | None = None) -> tuple[JobRow, JobF
         known = [each.name for each in index.page(limit=100)]
         from ..protocol.problems import suggestion
 
-        raise NoSuchRun(f"there is no run '{name}'{suggestion(name, known)}; pailot ps lists them")
+        raise NoSuchRun(f"there is no run '{name}'{suggestion(name, known)} (pailot ps lists them)")
     return refresh(row, index), JobFolder(row.folder)
 
 
@@ -153,6 +153,10 @@ def explain(row: JobRow, folder: JobFolder) -> list[str]:
             lines.append(f"the job was tried again: {event['reason']}; {event['why']}")
         elif event["event"] == "waiting":
             lines.append(str(event["reason"]))
+        elif event["event"] == "task-held" and verdict is None:
+            lines.append(
+                f"{event['role']}:{event['index']} {event['reason']}, and is kept for inspection; its resources stay taken"
+            )
     if verdict is None:
         state = folder.record("state.json") or {}
         return [*lines, f"{row.name} is {state.get('state', row.state)}"]

@@ -24,7 +24,12 @@ def run(args: Namespace) -> int:
 
     if args.rebuild_index:
         count = rebuild_index()
-        print(f"the index holds {count} runs")
+        if args.json:
+            import json
+
+            print(json.dumps({"runs": count}))
+        else:
+            print(f"the index holds {count} runs")
         return OK
     rows = old_runs(before=time.time() - args.keep_days * 86400, keep_last=args.keep_last)
     freed = 0 if args.dry_run else remove(rows)

@@ -34,6 +34,8 @@ def run(args: Namespace) -> int:
     if args.role is not None and args.role not in roles:
         raise PailotError(f"'{row.name}' has no role '{args.role}'{suggestion(args.role, roles)}")
     attempt = args.attempt if args.attempt is not None else max(0, folder.attempts() - 1)
+    if folder.attempts() and not 0 <= attempt < folder.attempts():
+        raise PailotError(f"--attempt: '{row.name}' has attempts 0 to {folder.attempts() - 1}")
     tasks = [
         (name, index)
         for name, role in roles.items()
@@ -61,7 +63,9 @@ def run(args: Namespace) -> int:
     follower = Follower(folder, attempt, tasks, args.stream, args.task_attempt)
     follower.print_new()
     if args.follow:
+        follower.follows_retries = args.attempt is None
         follower.follow()
+        follower.next_attempt()
     follower.print_new(last=True)
     return OK
 
@@ -72,6 +76,7 @@ class Follower:
     def __init__(self, folder: JobFolder, attempt: int, tasks: list[tuple[str, int]], stream: str, only: int | None) -> None:
         self.folder, self.attempt, self.tasks, self.stream, self.only = folder, attempt, tasks, stream, only
         self.sources: dict[tuple[str, int, int], object] = {}
+        self.follows_retries = False
 
     def print_new(self, *, last: bool = False) -> None:
         from ...service.runs import task_attempts
@@ -91,12 +96,20 @@ class Follower:
                     while data:
                         data = data[os.write(1, data) :]
 
+    def next_attempt(self) -> None:
+        """When the job is tried again, its new attempt is followed."""
+        while self.follows_retries and self.folder.attempts() - 1 > self.attempt:
+            self.print_new(last=True)
+            self.attempt += 1
+            self.sources.clear()
+
     def follow(self) -> None:
         """Until the run is over; woken by the kernel when a log grows."""
         from ..watch import Watch
 
         watch = Watch()
         while self.folder.verdict() is None and self.folder.is_driven():
+            self.next_attempt()
             watch.add(self.folder.path)
             for role, index in self.tasks:
                 path = self.folder.task(self.attempt, role, index)

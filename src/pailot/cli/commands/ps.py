@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from ...lifecycle.states import JOB_STATES
 from ..main import OK
 
 TYPE_CHECKING = False
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="all runs, not only the latest 50")
-    parser.add_argument("--state", action="append", default=[], metavar="STATE", help="only runs in this state")
+    parser.add_argument(
+        "--state", action="append", default=[], type=str.upper, choices=JOB_STATES, help="only runs in this state"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -23,17 +26,17 @@ def run(args: Namespace) -> int:
     from ...service.runs import open_index, refresh
 
     index = open_index()
-    states = [state.upper() for state in args.state]
     for row in index.unfinished():
         refresh(row, index)
-    rows = [refresh(row, index) for row in index.page(states=states, limit=1_000_000 if args.all else 50)]
+    rows = [refresh(row, index) for row in index.page(limit=1_000_000 if args.all or args.state else 50)]
+    rows = [row for row in rows if not args.state or row.state in args.state]
     if args.json:
         import json
 
         print(json.dumps([_json(row) for row in rows], indent=2))
         return OK
     if not rows:
-        print("no runs yet; pailot run JOB.yaml starts one")
+        print("no runs in this state" if args.state else "no runs yet; pailot run JOB.yaml starts one")
         return OK
     table = [("NAME", "STATE", "TASKS", "RETRIES", "SUBMITTED", "TOOK", "ID"), *(_cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]

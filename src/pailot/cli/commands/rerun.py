@@ -38,5 +38,8 @@ def run(args: Namespace) -> int:
         kept = {name: value for name, value in secrets.items() if name not in given}
         overrides.insert(0, Override(("secrets",), kept, "the kept secrets"))
     job = read_job(text, folder.file("job.yaml"), overrides, lenient=args.lenient, library=args.library)
-    os.chdir(folder.job().get("cwd") or ".")
-    return run_command.start(args, job, text)
+    before = folder.job()
+    os.chdir(before.get("cwd") or ".")
+    args.workdir = args.workdir or before.get("workDir", "")
+    args.sandbox = args.sandbox or before.get("sandbox", False)
+    return run_command.start(args, job, run_command.masked_source(job, text))

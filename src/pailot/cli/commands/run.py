@@ -50,6 +50,8 @@ def start(args: Namespace, job: Job, source: str) -> int:
 
     if args.engine not in ENGINES:
         raise PailotError(f"there is no engine '{args.engine}'; there is {', '.join(ENGINES)}")
+    if args.unique:
+        job = job.replace(name=f"{job.name}-{os.urandom(3).hex()}")
     made = plan(job)
     if not args.quiet:
         print_problems(made.warnings, sys.stderr)
@@ -61,11 +63,13 @@ def start(args: Namespace, job: Job, source: str) -> int:
         work_dir=args.workdir,
         sandbox=args.sandbox,
         detached=args.detach,
-        unique=args.unique,
     )
     if args.detach:
-        drive_detached(prepared)
-        return _print_started(args, prepared)
+        ended = drive_detached(prepared)
+        if ended is None:
+            return _print_started(args, prepared)
+        _print_verdict(prepared, ended)
+        return STATUSES[ended["state"]]
     from ..live import Live
 
     verdict = drive_here(prepared, Live(prepared.folder, prepared.plan, quiet=args.quiet, to_stderr=args.json))
@@ -77,21 +81,15 @@ def start(args: Namespace, job: Job, source: str) -> int:
 
 
 def masked_source(job: Job, text: str) -> str:
-    """The job file as it is kept: with its secrets masked."""
-    import json
-
-    if not job.secrets.names():
+    """The job file as it is kept: with the changes made to it, and its secrets masked."""
+    if job.origin is None or not (job.secrets.names() or job.origin.overridden):
         return text
-    from ...protocol.reader import parse_text
     from ...protocol.yaml.writer import dump
 
-    root = parse_text(text, "-").root
+    root = dict(job.origin.document.root)
     if "secrets" in root:
         root["secrets"] = "******"
-    try:
-        return dump(root)
-    except (TypeError, ValueError):
-        return json.dumps(root, default=str)
+    return dump(root)
 
 
 def _print_started(args: Namespace, prepared: Run) -> int:

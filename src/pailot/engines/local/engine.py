@@ -107,7 +107,7 @@ class LocalEngine:
                 **shared,
                 **placing.task_variables(plan, placement, role.name, index),
                 **role.task_environment(index),
-                **variables(gpus.get((role.name, index), ())),
+                **(variables(gpus.get((role.name, index), ())) if role.resources.gpu else {}),
                 **provided.get(role.name, {}),
                 "PAI_WORK_DIR": work,
                 "PAI_PEERS_FILE": peers,
@@ -213,6 +213,8 @@ class LocalEngine:
         cpus = sum(role.instances * role.resources.cpu for role in plan.roles.values())
         memory = sum(role.instances * role.resources.memory_mb for role in plan.roles.values())
         images = ", ".join(sorted({role.image.uri for role in plan.roles.values()}))
+        if attempt.number:
+            return []  # said already
         notes = [f"the local engine runs commands as they are; the image {images} is not used"]
         if cgroups.available() is None:
             notes.append(f"memory and CPU limits are not enforced here: {cgroups.why_not()}")
@@ -222,6 +224,20 @@ class LocalEngine:
             notes.append(
                 f"the job asks for {memory} MB of memory, this machine has {machine.memory_mb()} MB; it goes on with that"
             )
+        without_effect = [
+            name
+            for name, used in (
+                ("extras.storages", plan.storages or plan.default_storages),
+                ("extras.hivedScheduler", plan.priority != "test"),
+                ("extras.pailot.gpuType", plan.options.gpu_type),
+                ("extraContainerOptions.shmMB", any(role.resources.shm_mb for role in plan.roles.values())),
+                ("extraContainerOptions.infiniband", any(role.resources.infiniband for role in plan.roles.values())),
+                ("extras.pailot.authFile", plan.options.auth_file),
+            )
+            if used
+        ]
+        if without_effect:
+            notes.append(f"without effect on the local engine: {', '.join(without_effect)}")
         return notes
 
     def _take_gpus(self, attempt: Attempt) -> dict[tuple[str, int], tuple[Any, ...]]:
