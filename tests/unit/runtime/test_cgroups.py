@@ -117,8 +117,8 @@ def test_version_1_beside_an_empty_version_2(machine: Machine) -> None:
     assert group.problem == ""
     assert group.enter_paths == tuple(f"{folder}/cgroup.procs" for folder in group.folders)
     again = limits.create("job/1", 0, 0)
-    assert again.folders == (f"{unified}/pailot-job-1-1",)
-    group.kill()
+    assert again.folders == (f"{unified}/pailot-job-1",)
+    again.kill()
     assert (unified / "pailot-job-1/cgroup.kill").read_text() == "1"
     for each in (group, again):
         each.remove()
