@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import select
+import stat
 import sys
 import time
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from ..planning import Plan
     from ..service.folder import JobFolder
 
-CHUNK = 2048
+CHUNK = 1 << 16
 
 
 class Live(Watcher):
@@ -29,6 +31,7 @@ class Live(Watcher):
         self.out, self.err = (2, 2) if to_stderr else (1, 2)
         self.sources: dict[tuple[int, str, int, int, str], Source] = {}
         self.waiting: dict[int, list[bytes]] = {1: [], 2: []}
+        self.outlets = {target: _without_blocking(target) for target in (1, 2)}
         self.closed: set[int] = set()
         self.status = StatusLine(plan) if os.isatty(2) and not quiet else None
 
@@ -60,7 +63,10 @@ class Live(Watcher):
     def descriptors(self) -> Mapping[int, Callable[[], None]]:
         wanted = {source.target for source in self.sources.values() if source.behind}
         wanted |= {target for target, lines in self.waiting.items() if lines}
-        return {target: (lambda target=target: self._write_some(target)) for target in wanted - self.closed}  # type: ignore[misc]  # bound early
+        ways: dict[int, Callable[[], None]] = {}
+        for target in wanted - self.closed:
+            ways[self.outlets[target]] = lambda target=target: self._serve(target)  # type: ignore[misc]  # bound early
+        return ways
 
     def timeout(self) -> float | None:
         return 1.0 if self.status else None
@@ -95,14 +101,20 @@ class Live(Watcher):
         if self.status:
             self.status.clear()
         try:
-            while data:
-                data = data[os.write(target, data) :]
+            data = data[os.write(self.outlets[target], data) :]
         except BlockingIOError:
-            return True
+            pass  # its reader is slow; the rest waits
         except OSError:
             self.closed.add(target)  # nobody reads any more; the run goes on
             return False
+        if data:
+            self.waiting[target].insert(0, data)
+            if last:
+                select.select([], [self.outlets[target]], [])
         return True
+
+    def _serve(self, target: int) -> None:
+        self._write_some(target)
 
     def _next(self, target: int, *, last: bool) -> bytes | None:
         if self.waiting[target]:
@@ -212,6 +224,16 @@ def event_words(event: Mapping[str, Any], name: str) -> str:
     if kind == "interrupt":
         return "stopping; once more to kill it now" if event["times"] == 1 else "killing it now"
     return ""
+
+
+def _without_blocking(target: int) -> int:
+    """A descriptor for the same pipe or terminal that never blocks us, without changing that of others."""
+    try:
+        if not (stat.S_ISFIFO(os.fstat(target).st_mode) or os.isatty(target)):
+            return target  # a file takes what it is given
+        return os.open(f"/proc/self/fd/{target}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError:
+        return target
 
 
 def _in(event: Mapping[str, Any]) -> str:

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from ..base import Attempt
 
 MAX_TASKS = 4_000
+MAX_LIMITED_TASKS = 128  # to enter a control group takes the kernel 10 ms, one task after the other
 ADDRESS = "127.0.0.1"
-LOST_WORDS = "its shim was killed; up to 64 KiB of its last output a stream may be missing"
+LOST_WORDS = "its shim was killed; up to 256 KiB of its last output a stream may be missing"
 
 
 class LocalEngine:
@@ -218,6 +219,8 @@ class LocalEngine:
         notes = [f"the local engine runs commands as they are; the image {images} is not used"]
         if cgroups.available() is None:
             notes.append(f"memory and CPU limits are not enforced here: {cgroups.why_not()}")
+        elif plan.task_count > MAX_LIMITED_TASKS:
+            notes.append(f"memory and CPU limits are not enforced in a job of more than {MAX_LIMITED_TASKS} tasks")
         if cpus > machine.cpus():
             notes.append(f"the job asks for {cpus} CPUs, this machine has {machine.cpus()}; it goes on with those")
         if memory > machine.memory_mb():
@@ -330,8 +333,8 @@ class LocalEngine:
             grace=options.grace_seconds,
             hold_seconds=options.hold_on_failure_minutes * 60,
             hold_command=options.hold_command or "",
-            memory_mb=role.resources.memory_mb,
-            cpus=role.resources.cpu,
+            memory_mb=role.resources.memory_mb if attempt.plan.task_count <= MAX_LIMITED_TASKS else 0,
+            cpus=role.resources.cpu if attempt.plan.task_count <= MAX_LIMITED_TASKS else 0,
             rotate_bytes=attempt.rotate_bytes,
             outlives_power=False,
             wrapper=wrapper,
