@@ -41,7 +41,7 @@ bench: $(VENV)/.installed-dev node $(PEERS)/.installed ## Measure speed; ARGS go
 	$(BIN)/python bench/run.py $(ARGS)
 
 soak: $(VENV)/.installed-dev node parts ## Run the tests with many more random inputs; takes long
-	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest $(ARGS)
+	HYPOTHESIS_PROFILE=soak PAILOT_FAULT_REPETITIONS=100 $(BIN)/python -m pytest $(ARGS)
 
 venv: $(VENV)/.installed-dev ## Make .venv with Pailot and the development tools
 

@@ -7,6 +7,8 @@ outlive it; the pipe from the launcher tells it when that has died. Whatever it 
 from __future__ import annotations
 
 import errno
+import fcntl
+import json
 import os
 import select
 import signal
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 LEFTOVER_SECONDS = 2.0
 CHUNK = 1 << 18
 _F_SETPIPE_SZ = 1031
+_SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
+"""Those that a shim handles or ignores, and a task must get as they are by default."""
 LAST_LINES = 10
 SUCCEEDED, FAILED, STOPPED = "succeeded", "failed", "stopped"
 
@@ -122,8 +126,9 @@ class Shim:
             phase, end = self._run_phases(environment, group)
             memory_kill = group.oom_killed() if group else False
         finally:
-            processes.kill_all(self.me)
-            self._wait_for_all(LEFTOVER_SECONDS)
+            if not _childless():
+                processes.kill_all(self.me)
+                self._wait_for_all(LEFTOVER_SECONDS)
             self._close_logs()
             if group:
                 group.remove()
@@ -146,7 +151,7 @@ class Shim:
         if task.start:
             end = self._run_script("start", task.start, environment, group)
         # What the start callbacks left running, a server for instance, lives as long as the task.
-        self.kept = frozenset(processes.descendants(self.me))
+        self.kept = frozenset() if _childless() else frozenset(processes.descendants(self.me))
         if end.exit_code == 0 and not self._stop():
             phase = "main"
             end = self._run_script("main", task.main, environment, group)
@@ -204,7 +209,7 @@ class Shim:
 
     def _end_leftovers(self) -> None:
         """What the commands left running gets TERM, two seconds, KILL."""
-        left = processes.descendants(self.me, self.kept)
+        left = [] if _childless() else processes.descendants(self.me, self.kept)
         if not left:
             return
         processes.send(left, signal.SIGTERM)
@@ -422,8 +427,6 @@ class Shim:
     # Telling the driver
 
     def _tell(self, event: str, **details: Any) -> None:
-        import json
-
         message = {"event": event, "role": self.task.role, "index": self.task.index, **details}
         try:
             os.write(self.channel, json.dumps(message).encode()[:60_000])
@@ -452,15 +455,29 @@ class Shim:
         os.write(memory, filled.encode())
         return f"/proc/self/fd/{memory}", memory
 
+    def _spawn_quickly(self, program: str, argv: list[str], environment: dict[str, str]) -> int:
+        """Without a control group to enter there is nothing to do between fork and exec, and the kernel need not copy us."""
+        files = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, self.writers["stdout"], 1),
+            (os.POSIX_SPAWN_DUP2, self.writers["stderr"], 2),
+        ]
+        return os.posix_spawn(program, argv, environment, file_actions=files, setpgroup=0, setsigdef=_SIGNALS)
+
     def _spawn(self, path: str, environment: dict[str, str], group: Any, secret_fd: int | None) -> int:
         argv = [*self.task.wrapper, "bash", path]
         program = _which(argv[0], environment.get("PATH", os.defpath))
+        os.chdir(self.task.work_dir)
+        if secret_fd is not None:
+            os.set_inheritable(secret_fd, True)
+        if not group:
+            return self._spawn_quickly(program, argv, environment)
         pid = os.fork()
         if pid:
             return pid
         try:
             signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            for number in _SIGNALS:
                 signal.signal(number, signal.SIG_DFL)
             os.setpgid(0, 0)
             if group:
@@ -471,9 +488,6 @@ class Shim:
             os.dup2(null, 0)
             os.dup2(self.writers["stdout"], 1)
             os.dup2(self.writers["stderr"], 2)
-            if secret_fd is not None:
-                os.set_inheritable(secret_fd, True)
-            os.chdir(self.task.work_dir)
             os.execve(program, argv, environment)  # noqa: S606  # this is how a task begins
         except BaseException as error:  # the child must not go on as a second shim
             os.write(2, f"pailot: cannot start {argv[0]}: {error}\n".encode())
@@ -514,10 +528,17 @@ def read_environment(path: str) -> dict[str, str]:
     return dict(entry.split("=", 1) for entry in entries if "=" in entry)
 
 
+def _childless() -> bool:
+    """Whether nothing at all descends from us: a subreaper's orphans are its children."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return True
+    return False
+
+
 def _widen(pipe: int) -> None:
     """Room for more output at once: fewer switches between the task and us."""
-    import fcntl
-
     try:
         fcntl.fcntl(pipe, _F_SETPIPE_SZ, 1 << 18)
     except OSError:
@@ -548,8 +569,6 @@ def _shell_code(end: exits.End) -> int:
 
 def _hold_lock(path: str) -> int:
     """A lock for as long as the shim lives: whoever can take it knows that the shim is gone."""
-    import fcntl
-
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     return descriptor

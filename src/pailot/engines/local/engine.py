@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _socket as socket
+import gc
 import os
 import signal
 
@@ -99,6 +100,7 @@ class LocalEngine:
             },
             durable=False,
         )
+        gc.freeze()  # or each shim would soon copy all the memory that it shares with us
         for (role, index), work in zip(tasks, works, strict=True):
             checkpoint = os.path.join(attempt.checkpoints, f"{role.name}-{index}")
             os.makedirs(checkpoint, exist_ok=True)
@@ -136,6 +138,7 @@ class LocalEngine:
         for role, index in self._clean_up:
             folder = _task_folder(attempt, role, index)
             if not os.path.exists(os.path.join(folder, "final.json")):
+                self._kill_orphans()
                 cgroups.clean_up(folder)
         self._clean_up.clear()
         found = [
@@ -345,29 +348,28 @@ class LocalEngine:
     def _fork(self, task: Task) -> None:
         pid = os.fork()
         if pid == 0:
+            gc.disable()
             os.close(self._alive)
             run_and_exit(task, self._shim_channel.fileno(), self._liveness)
         self.shims[pid] = (task.role, task.index)
 
     def _reap(self) -> None:
-        """Shims that ended; what a killed shim left behind has become our child and is killed."""
-        orphans = False
+        """Shims that ended, and orphans that died with us as their new parent."""
         while True:
             try:
                 pid, _ = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                break
+                return
             if pid == 0:
-                break
+                return
             task = self.shims.pop(pid, None)
             if task is not None:
                 self.ended[task] = pid
                 self._clean_up.append(task)
-            else:
-                orphans = True
-        left = processes.descendants(os.getpid(), frozenset(self.shims)) if self.ended or orphans else []
-        if left:
-            processes.kill_all(os.getpid(), frozenset(self.shims))
+
+    def _kill_orphans(self) -> None:
+        """What a killed shim left behind has become our child."""
+        processes.kill_all(os.getpid(), frozenset(self.shims))
 
 
 def _task_folder(attempt: Attempt, role: str, index: int) -> str:
