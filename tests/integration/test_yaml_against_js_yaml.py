@@ -162,7 +162,7 @@ REFUSED = [
     # js-yaml's value would surprise: it loses, overlooks or misplaces something.
     Refused("a key named __proto__", "__proto__: a", rf"⌖{KEY}__proto__"),
     Refused("an empty last item before an outer item", "- -\n- a", r"⌖-(?:\s+#.*|\s*)\n(?:\s*(?:#.*)?\n)*\s*-"),
-    Refused("a tag or an anchor above its value", "!!str\n1", rf"⌖\s*{PROPERTY}(?:#.*)?\n"),
+    Refused("a tag or an anchor above its value", "!!str\n1", rf"⌖(?:\s|#.*\n)*{PROPERTY}(?:#.*)?\n"),
     Refused("an alias of an empty value", "a: &x\nb: *x", r"&(\S+)\s(?:.*\n)*.*⌖\*\1"),
     Refused("an alias inside the value that it names", "a: &x [*x]", r"&(\S+)\s(?:.*\n)*.*⌖\*\1"),
     Refused("text glued to '---'", "---a", r"^⌖---\S"),

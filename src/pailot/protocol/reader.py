@@ -49,7 +49,7 @@ def parse_text(text: str, file: str) -> Document:
     try:
         return parse(text)
     except YamlError as error:
-        plain = Document(text.replace("\r\n", "\n").replace("\r", "\n"), None, ())
+        plain = Document(text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff"), None, ())
         raise InvalidJob([Origin(file, plain).locate(Finding(error.code, error.message, offset=error.offset))]) from None
 
 

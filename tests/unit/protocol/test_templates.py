@@ -152,6 +152,7 @@ def test_an_index_into_a_text_is_doubtful(text: str, expected: str, code: str) -
     [
         ("<% $parameters.nmae %>", "did you mean 'name'?"),
         ("<% $paramters.name %>", "did you mean '$parameters'?"),
+        ("<% lr %>", "there is no 'lr'"),
         ("<% $secrets.keys %>", "did you mean 'key'?"),
         ("<% $parameters.list[3] %>", "a list of 3; indexes count from 0"),
         ("<% $parameters.lr.x %>", "'$parameters.lr' has no parts"),

@@ -63,6 +63,7 @@ def place(text: str, *path: Step, key: bool = False) -> tuple[int, int]:
         ("a:\n  - 1\n  - b: 2\n    c: 3\n  -\n    d: 4\n", {"a": [1, {"b": 2, "c": 3}, {"d": 4}]}),
         ("- - 1\n  - 2\n- - 3\n", [[1, 2], [3]]),
         ("-\n- a\n-\n", [None, "a", None]),
+        ("- -\n    ~\n- a\n", [[None], "a"]),
         ("a: b:c\n", {"a": "b:c"}),
         ("a b: c d\n", {"a b": "c d"}),
         ("key : v\n", {"key": "v"}),
@@ -71,6 +72,8 @@ def place(text: str, *path: Step, key: bool = False) -> tuple[int, int]:
         ("a: -b\nc: ?d\ne: :f\n", {"a": "-b", "c": "?d", "e": ":f"}),
         ("%YAML 1.2\n---\na: 1\n...\n# end\n", {"a": 1}),
         ("--- a\n", "a"),
+        ("a: b\n c\n", {"a": "b c"}),
+        ("a:\n \t'b'\n", {"a": "b"}),
     ],
 )
 def test_block_style(text: str, value: Any) -> None:
@@ -92,6 +95,8 @@ def test_block_style(text: str, value: Any) -> None:
         ("{? a : b, ? c}", {"a": "b", "c": None}),
         ("{? a\n : b}", {"a": "b"}),
         ("{: a}", {"null": "a"}),
+        ("{!!str <<: {a: 1}}", {"<<": {"a": 1}}),
+        ("[a, --- ]", ["a", "---"]),
         ("{:a: b, -c: ?d}", {":a": "b", "-c": "?d"}),
         ("{{a: b}: c, [d, e]: f}", {"[object Object]": "c", "d,e": "f"}),
         ("a: [b\n  - c]", {"a": ["b - c"]}),
@@ -109,7 +114,7 @@ def test_flow_style(text: str, value: Any) -> None:
         ("'it''s'", "it's"),
         ("'a\\n'", "a\\n"),
         ('"a\\tb\\x41\\u00e9\\U0001F600\\"\\\\\\/"', 'a\tbAé😀"\\/'),
-        ('"\\ud83d\\ude00"', "😀"),
+        ('"\\ud83d\\ude00\\U0010ffff"', "😀\U0010ffff"),
         ('"\\0\\a\\b\\e\\f\\v\\N\\_\\L\\P\\r\\n"', "\0\a\b\x1b\f\v\x85\xa0\u2028\u2029\r\n"),
         ("'a\n  b\n\n  c'", "a b\nc"),
         ('"a\n  b\n\n\n  c"', "a b\n\nc"),
@@ -166,8 +171,10 @@ def test_block_texts(style: str, value: str) -> None:
         ("a: &x {k: 1, l: 2}\nb:\n  <<: *x\n  l: 3\n", {"a": {"k": 1, "l": 2}, "b": {"k": 1, "l": 3}}),
         ("a: &x {k: 1}\nb:\n  k: 2\n  <<: *x\n", {"a": {"k": 1}, "b": {"k": 2}}),
         ("a: &x {k: 1}\nb: &y {k: 2, l: 3}\nc: {<<: [*x, *y]}\n", {"a": {"k": 1}, "b": {"k": 2, "l": 3}, "c": {"k": 1, "l": 3}}),
+        ("a: &x {b: &x 1}\nc: *x\n", {"a": {"b": 1}, "c": 1}),
         ("a: '<<'\nb: <<\n'<<': 1\n", {"a": "<<", "b": "<<", "<<": 1}),
         ("? a\n: 1\n? b\nc: 2\n", {"a": 1, "b": None, "c": 2}),
+        ("? a\n:b: 1\n", {"a": None, ":b": 1}),
         ("? |\n  a\n: - 1\n  - 2\n", {"a\n": [1, 2]}),
     ],
 )
@@ -330,12 +337,14 @@ def test_lines_are_counted_from_1() -> None:
         ("a: \ud800\n", "yaml-encoding", (1, 4)),
         ('a: "\\ud800"\n', "yaml-encoding", (1, 4)),
         ("a: \0\n", "yaml-encoding", (1, 4)),
+        ("\ufeffa: 1\n@b: 2\n", "yaml-syntax", (2, 1)),
+        ("\ufeff\na: \x01\n", "yaml-encoding", (2, 4)),
     ],
 )
 def test_refused_with_code_and_place(text: str, code: str, at: tuple[int, int]) -> None:
     error = refusal(text)
     assert error.code == code
-    normal = text.replace("\r\n", "\n")
+    normal = text.replace("\r\n", "\n").removeprefix("\ufeff")
     assert Document(normal, None, ()).line_and_column(error.offset) == at
     assert str(error) == error.message != ""
 
@@ -521,6 +530,9 @@ def agree(text: str) -> bool:
 @example("a: 1\n__proto__: 2")
 @example("a:\n- b\n- c: 1\n  d:\n  - e\nf: g")
 @example("# c\na: 1")
+@example("a:\n- \n- b")
+@example("a: 'b' c")
+@example('a: "b" c')
 def test_the_quick_reader_and_the_general_parser_agree(text: str) -> None:
     agree(text)
 

@@ -247,18 +247,16 @@ class Parser:
                     merged.add(name)
 
     def _list(self, at: int, indent: int) -> List:
-        text, result = self.text, new_list(at)
+        result = new_list(at)
         while True:
-            begin = self._skip(at + 1)
-            item = self._node(at + 1, indent, in_list=True)
-            result.append(item)
-            result.marks.append(at if item is None and "\n" in text[at:begin] else begin)
+            result.append(self._node(at + 1, indent, in_list=True))
+            empty = self.i == at + 1
+            result.marks.append(at if empty else self._skip(at + 1))
             self._end_line()
             at = self._skip(self.i)
             if not self._next_item(indent, at):
-                last = result.marks[-1]
-                if last < begin and self._is_item(at):
-                    self._fail("yaml-syntax", "OpenPAI reads on after an empty last item; write null", last)
+                if empty and self._is_item(at):
+                    self._fail("yaml-syntax", "OpenPAI reads on after an empty last item; write null", result.marks[-1])
                 return result
 
     def _next_item(self, indent: int, at: int) -> bool:

@@ -21,11 +21,10 @@ def parse(text: str) -> Document:
         raise YamlError("yaml-limit", "the file is larger than 1 MiB", 0)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = text.removeprefix("\ufeff")
     bad = None if _is_plain_ascii(text) else _UNPRINTABLE.search(text)
     if bad:
         raise YamlError("yaml-encoding", _unprintable_message(bad[0]), bad.start())
-    if text[:1] == "\ufeff":
-        text = " " + text[1:] if text[1:2] == "\n" else text[1:]
     if text[-1:] != "\n":
         text += "\n"
     general = _General(text)
