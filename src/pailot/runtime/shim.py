@@ -104,6 +104,9 @@ class Shim:
         task = self.task
         self.folder = os.path.join(task.folder, "attempts", str(self.attempt))
         os.makedirs(self.folder, exist_ok=True)
+        checkpoint = task.environment.get("PAI_CHECKPOINT_DIR")
+        if checkpoint:
+            os.makedirs(checkpoint, exist_ok=True)
         began = time.time()
         self.kept, self.terminated = frozenset(), False
         environment = {

@@ -102,8 +102,7 @@ class LocalEngine:
         )
         gc.freeze()  # or each shim would soon copy all the memory that it shares with us
         for (role, index), work in zip(tasks, works, strict=True):
-            checkpoint = os.path.join(attempt.checkpoints, f"{role.name}-{index}")
-            os.makedirs(checkpoint, exist_ok=True)
+            checkpoint = os.path.join(attempt.checkpoints, f"{role.name}-{index}")  # made by the shim, beside the others
             environment = {
                 **attempt.environment,
                 **role.environment,
