@@ -79,6 +79,9 @@ class Place:
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder)
         self.errors = self.folder / "errors"
+        # Tasks are shown all that is in the current directory: here only the job files, however long we measure.
+        self.project = self.folder / "project"
+        self.project.mkdir()
         # With PYTHONDONTWRITEBYTECODE every start would compile all sources; the caller's settings are not measured.
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PAILOT_", "XDG_", "LC_"))}
         self.environment = {
@@ -93,7 +96,7 @@ class Place:
     def job(self, tasks: int = 1, command: str = "'true'", secrets: list[str] | None = None) -> list[str]:
         """The command line that runs a job; all of its tasks must succeed."""
         listed = "".join(f"  secret_{number}: {value}\n" for number, value in enumerate(secrets or []))
-        path = self.folder / f"job-{len(list(self.folder.glob('job-*')))}.yaml"
+        path = self.project / f"job-{len(list(self.project.iterdir()))}.yaml"
         path.write_text(JOB.format(tasks=tasks, command=command, secrets=f"secrets:\n{listed}" if listed else ""))
         return [str(PAILOT), "run", "--quiet", str(path)]
 
@@ -112,7 +115,7 @@ class Place:
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=errors,
-                cwd=self.folder,
+                cwd=self.project,
                 env={**self.environment, **(changes or {})},
             )
 

@@ -36,7 +36,7 @@ class NotPlainLines(Exception):
     """Some line needs the general parser."""
 
 
-_LINE = re.compile(r"( *+)(- ++)?+(?:([A-Za-z_][A-Za-z0-9_.-]*+):(?: ++|(?=\n)))?+([^\n]*+)\n")
+_LINE = re.compile(r"( *+)(- ++)?(?:([A-Za-z_][A-Za-z0-9_.-]*+):(?: ++|(?=\n)))?([^\n]*+)\n")
 # First characters of a scalar that cannot be anything but plain text.
 _PLAIN_START = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/$<=(;^\\")
 _SPECIAL_KEYS = frozenset((*scalars.WORDS, "__proto__"))
