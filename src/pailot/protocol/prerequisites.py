@@ -64,57 +64,62 @@ class Shelf:
 
 def used_by(role: TaskRole, shelf: Shelf, at: Path, findings: list[Finding]) -> tuple[Prerequisite, ...]:
     """What the role uses in start order: image, listed ones, then single references; required ones first."""
-    ordered: list[Prerequisite] = []
-    done: set[tuple[str, str]] = set()
-
-    def add(each: Prerequisite, place: Path, chain: tuple[Prerequisite, ...] = ()) -> None:
-        identity = (each.type, each.name)
-        if identity in done:
-            return
-        if each in chain:
-            names = " -> ".join([p.name for p in chain[chain.index(each) :]] + [each.name])
-            findings.append(Finding("require-cycle", f"these require each other: {names}; break the circle", place))
-            return
-        for position, name in enumerate(each.require):
-            required = one_named(name, (*each.path, "require", position) if each.path else place)
-            if required is not None:
-                add(required, place, (*chain, each))
-        if identity not in done:
-            done.add(identity)
-            ordered.append(each)
-
-    def one_named(name: str, place: Path) -> Prerequisite | None:
-        found = shelf.named(name)
-        if len(found) == 1:
-            return found[0]
-        if not found:
-            findings.append(Finding("unknown-prerequisite", shelf.missing(name), place))
-        else:
-            kinds = " and ".join(f"a {each.type}" for each in found)
-            findings.append(Finding("ambiguous-prerequisite", f"'{name}' is {kinds}; give them different names", place))
-        return None
-
+    order = _Order(shelf, findings)
     image = shelf.of_type("dockerimage", role.docker_image)
     if image is None:
         message = shelf.missing(role.docker_image, "dockerimage")
         findings.append(Finding("unknown-prerequisite", message, (*at, "dockerImage")))
     else:
-        add(image, (*at, "dockerImage"))
+        order.add(image, (*at, "dockerImage"))
     for position, name in enumerate(role.listed):
         place = (*at, "prerequisites", position)
-        listed = one_named(name, place)
+        listed = order.one_named(name, place)
         if listed is not None:
-            add(listed, place)
-    for kind in SINGLE_TYPES:
-        name = getattr(role, kind)
-        if name is None:
+            order.add(listed, place)
+    for kind, single_name in (("script", role.script), ("data", role.data), ("output", role.output)):
+        if single_name is None:
             continue
-        single = shelf.of_type(kind, name)
+        single = shelf.of_type(kind, single_name)
         if single is None:
-            findings.append(Finding("unknown-prerequisite", shelf.missing(name, kind), (*at, kind)))
+            findings.append(Finding("unknown-prerequisite", shelf.missing(single_name, kind), (*at, kind)))
         else:
-            add(single, (*at, kind))
-    return tuple(ordered)
+            order.add(single, (*at, kind))
+    return tuple(order.found.values())
+
+
+class _Order:
+    """Prerequisites in start order, each once, after those it requires."""
+
+    __slots__ = ("findings", "found", "shelf")
+
+    def __init__(self, shelf: Shelf, findings: list[Finding]) -> None:
+        self.shelf, self.findings = shelf, findings
+        self.found: dict[tuple[str, str], Prerequisite] = {}
+
+    def add(self, each: Prerequisite, place: Path, chain: tuple[Prerequisite, ...] = ()) -> None:
+        identity = (each.type, each.name)
+        if identity in self.found:
+            return
+        if chain and each in chain:
+            names = " -> ".join([p.name for p in chain[chain.index(each) :]] + [each.name])
+            self.findings.append(Finding("require-cycle", f"these require each other: {names}; break the circle", place))
+            return
+        for position, name in enumerate(each.require):
+            required = self.one_named(name, (*each.path, "require", position) if each.path else place)
+            if required is not None:
+                self.add(required, place, (*chain, each))
+        self.found.setdefault(identity, each)
+
+    def one_named(self, name: str, place: Path) -> Prerequisite | None:
+        found = self.shelf.named(name)
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            self.findings.append(Finding("unknown-prerequisite", self.shelf.missing(name), place))
+        else:
+            kinds = " and ".join(f"a {each.type}" for each in found)
+            self.findings.append(Finding("ambiguous-prerequisite", f"'{name}' is {kinds}; give them different names", place))
+        return None
 
 
 def scope_of(role: TaskRole, needed: Sequence[Prerequisite], shelf: Shelf, parameters: Mapping[str, Any]) -> dict[str, Any]:
