@@ -38,6 +38,9 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; answers the exit status (as the program itself it leaves at once, without tidying up memory)."""
     if argv is None:
+        import gc
+
+        gc.disable()  # a command is over before collecting pays; the driver of a run switches it on again
         status = main(sys.argv[1:])
         try:
             sys.stdout.flush()

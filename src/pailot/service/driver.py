@@ -5,6 +5,7 @@ One process drives a run, the holder of the lock in its folder. It waits on even
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
@@ -83,6 +84,7 @@ class Driver:
 
     def run(self) -> dict[str, Any]:
         """All attempts, to the verdict, which is written before it is answered."""
+        gc.enable()
         control = os.open(self.folder.file("control"), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self.control = control
         self.wake = self._listen()

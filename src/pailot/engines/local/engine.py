@@ -100,6 +100,8 @@ class LocalEngine:
             },
             durable=False,
         )
+        import resource  # noqa: F401  # os.wait4 loads it, and else each shim would do so by itself
+
         gc.freeze()  # or each shim would soon copy all the memory that it shares with us
         for (role, index), work in zip(tasks, works, strict=True):
             checkpoint = os.path.join(attempt.checkpoints, f"{role.name}-{index}")  # made by the shim, beside the others
