@@ -257,6 +257,7 @@ def test_a_held_task_can_be_entered(home: Home) -> None:
     assert process.stderr
     assert any("pailot enter" in line for line in process.stderr)
     assert home.show()["taskRoles"]["main"]["tasks"][0]["state"] == "HELD"
+    assert "RUNNING (1 held)" in home.pailot("ps").out
     entered = home.pailot("enter", "demo", "main", "0", "--command", "cat file; echo $PAI_TASK_INDEX")
     assert entered.out == "kept\n0\n"
     process.send_signal(signal.SIGINT)

@@ -176,6 +176,14 @@ def explain(row: JobRow, folder: JobFolder) -> list[str]:
     return lines
 
 
+def held_tasks(folder: JobFolder) -> int:
+    """How many failed tasks are kept for inspection; their resources stay taken."""
+    tasks = [os.path.dirname(path) for path in _claims(folder)]
+    return sum(
+        os.path.exists(os.path.join(each, "held.json")) and not os.path.exists(os.path.join(each, "final.json")) for each in tasks
+    )
+
+
 def task_attempts(folder: JobFolder, attempt: int, role: str, index: int) -> int:
     """How many attempts of a task have a folder."""
     try:

@@ -48,7 +48,9 @@ def run(args: Namespace) -> int:
 def _cells(row: JobRow) -> tuple[str, ...]:
     submitted = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.submitted))
     took = "" if row.started is None else f"{(row.ended or time.time()) - row.started:.1f} s"
-    return row.name, row.state, str(row.tasks), str(row.retries), submitted, took, row.id
+    held = _held(row)
+    state = f"{row.state} ({held} held)" if held else row.state
+    return row.name, state, str(row.tasks), str(row.retries), submitted, took, row.id
 
 
 def _json(row: JobRow) -> dict[str, object]:
@@ -63,4 +65,12 @@ def _json(row: JobRow) -> dict[str, object]:
         "tasks": row.tasks,
         "retries": row.retries,
         "engine": row.engine,
+        "held": _held(row),
     }
+
+
+def _held(row: JobRow) -> int:
+    from ...service.folder import JobFolder
+    from ...service.runs import held_tasks
+
+    return held_tasks(JobFolder(row.folder)) if row.ended is None else 0
