@@ -114,7 +114,7 @@ class Home:
                 if stream and not stream.closed:
                     stream.close()
         for pid in processes_with(str(self.folder)):
-            os.kill(pid, signal.SIGKILL)
+            _kill(pid)
 
     def run(self, text: str, *options: str, timeout: float = 60, **environment: str) -> Result:
         process = self.start(text, *options, **environment)
@@ -188,5 +188,12 @@ def no_process_left(marker: str, seconds: float = 20.0) -> None:
     except AssertionError:
         left = processes_with(marker)
         for pid in left:
-            os.kill(pid, signal.SIGKILL)
+            _kill(pid)
         raise
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it ended by itself meanwhile
