@@ -57,12 +57,23 @@ if TYPE_CHECKING:
         """Where tasks run."""
 
         name: str
+        wake: int
+        """A descriptor that becomes readable when the run is to stop, for waits of its own."""
 
         def start(self, attempt: Attempt) -> Sequence[str]:
             """Start every task of an attempt, once; answers notes for the user."""
 
         def observe(self, attempt: Attempt) -> Sequence[Observed]:
             """What every task of an attempt is doing, at any time, after any crash."""
+
+        def newly_ended(self, attempt: Attempt) -> Sequence[Observed]:
+            """The tasks that ended, or were found lost, since the last call, in the order of their end."""
+
+        def alive(self) -> bool:
+            """Whether any task of the attempt may still be there."""
+
+        def release(self) -> None:
+            """Between two attempts: what the last one held is given back."""
 
         def changes(self) -> int | None:
             """A readable file descriptor that says 'look again', or None."""

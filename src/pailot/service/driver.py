@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from ..engines.local.engine import LocalEngine
+    from ..engines.base import Engine
     from ..planning import Plan
     from .folder import JobFolder
 
@@ -67,7 +67,7 @@ class Driver:
     """Drives one run to its end."""
 
     def __init__(
-        self, folder: JobFolder, plan: Plan, engine: LocalEngine, surroundings: Surroundings, watcher: Watcher | None = None
+        self, folder: JobFolder, plan: Plan, engine: Engine, surroundings: Surroundings, watcher: Watcher | None = None
     ) -> None:
         self.folder, self.plan, self.engine, self.surroundings = folder, plan, engine, surroundings
         self.watcher = watcher or Watcher()

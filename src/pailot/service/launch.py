@@ -27,9 +27,12 @@ class Conflict(PailotError):
 class Run:
     """A run that was recorded and can now be driven."""
 
-    def __init__(self, folder: JobFolder, plan: Plan, job: Job, index: Index, row_id: str, surroundings: Surroundings) -> None:
+    def __init__(
+        self, folder: JobFolder, plan: Plan, job: Job, index: Index, row_id: str, surroundings: Surroundings, engine: str
+    ) -> None:
         self.folder, self.plan, self.job, self.index, self.id = folder, plan, job, index, row_id
         self.surroundings = surroundings
+        self.engine = engine
 
 
 def prepare(
@@ -105,7 +108,7 @@ def prepare(
         sandbox=sandbox,
         rotate_bytes=int(settings.log_rotate_mb * 1_000_000),
     )
-    return Run(folder, plan, job, index, run_id, surroundings)
+    return Run(folder, plan, job, index, run_id, surroundings, engine)
 
 
 def _conflict(name: str) -> Conflict:
@@ -178,7 +181,7 @@ def drive_detached(run: Run) -> dict[str, Any] | None:
 
 
 def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, Any]:
-    from ..engines.local.engine import LocalEngine
+    from ..engines.registry import create as create_engine
     from ..store import StoreError
     from .driver import Driver
 
@@ -209,7 +212,7 @@ def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, 
         if watcher is not None:
             watcher.happened(entry)
 
-    driver = Driver(run.folder, run.plan, LocalEngine(waiting), run.surroundings, watcher)
+    driver = Driver(run.folder, run.plan, create_engine(run.engine, waiting), run.surroundings, watcher)
     driver.on_started = tell_started
     verdict = driver.run()
     record_end(run.index, run.id, verdict)

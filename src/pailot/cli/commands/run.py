@@ -6,7 +6,6 @@ import os
 import sys
 
 from ...api import plan, read_job, read_text
-from ...protocol.problems import PailotError
 from ..jobfile import add_job_options, changes
 from ..main import FAILED, OK, STOPPED
 from ..report import print_problems
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from ...protocol import Job
     from ...service.launch import Run
 
-ENGINES = ("local",)
 STATUSES = {"SUCCEEDED": OK, "FAILED": FAILED, "STOPPED": STOPPED}
 
 
@@ -46,10 +44,10 @@ def run(args: Namespace) -> int:
 
 def start(args: Namespace, job: Job, source: str) -> int:
     """Run a job that was read."""
+    from ...engines.registry import check as check_engine
     from ...service.launch import drive_detached, drive_here, prepare
 
-    if args.engine not in ENGINES:
-        raise PailotError(f"there is no engine '{args.engine}'; there is {', '.join(ENGINES)}")
+    check_engine(args.engine)
     if args.unique:
         job = job.replace(name=f"{job.name}-{os.urandom(3).hex()}")
     made = plan(job)
@@ -63,6 +61,7 @@ def start(args: Namespace, job: Job, source: str) -> int:
         work_dir=args.workdir,
         sandbox=args.sandbox,
         detached=args.detach,
+        engine=args.engine,
     )
     if args.detach:
         ended = drive_detached(prepared)
