@@ -280,7 +280,8 @@ class Driver:
     def _wait(self, deadline: float | None) -> None:
         poller = select.poll()
         for descriptor in (self.engine.changes(), self.control, self.wake):
-            poller.register(descriptor, select.POLLIN)
+            if descriptor is not None:
+                poller.register(descriptor, select.POLLIN)
         watching = self.watcher.descriptors()
         for descriptor in watching:
             poller.register(descriptor, select.POLLOUT)
