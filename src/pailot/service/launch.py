@@ -12,6 +12,7 @@ from .folder import JobFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from ..planning import Plan
@@ -27,10 +28,8 @@ class Conflict(PailotError):
 class Run:
     """A run that was recorded and can now be driven."""
 
-    def __init__(
-        self, folder: JobFolder, plan: Plan, job: Job, index: Index, row_id: str, surroundings: Surroundings, engine: str
-    ) -> None:
-        self.folder, self.plan, self.job, self.index, self.id = folder, plan, job, index, row_id
+    def __init__(self, folder: JobFolder, plan: Plan, index: Index, row_id: str, surroundings: Surroundings, engine: str) -> None:
+        self.folder, self.plan, self.index, self.id = folder, plan, index, row_id
         self.surroundings = surroundings
         self.engine = engine
 
@@ -45,6 +44,7 @@ def prepare(
     sandbox: bool = False,
     detached: bool = False,
     engine: str = "local",
+    labels: Mapping[str, str] | None = None,
 ) -> Run:
     """Record a run: its folder and its row in the index exist before the first process does."""
     from ..store.index import Index, JobRow, NameInUse, new_id
@@ -85,6 +85,7 @@ def prepare(
         submitted=submitted,
         tasks=plan.task_count,
         vc=plan.virtual_cluster,
+        labels=labels or None,
     )
     try:
         index.add(row, exclusive=True)
@@ -108,7 +109,7 @@ def prepare(
         sandbox=sandbox,
         rotate_bytes=int(settings.log_rotate_mb * 1_000_000),
     )
-    return Run(folder, plan, job, index, run_id, surroundings, engine)
+    return Run(folder, plan, index, run_id, surroundings, engine)
 
 
 def _conflict(name: str) -> Conflict:
@@ -178,6 +179,11 @@ def drive_detached(run: Run) -> dict[str, Any] | None:
     if verdict is None:
         raise PailotError(f"the supervisor of '{run.plan.name}' ended before the job had started; see pailot why {run.id}")
     return verdict
+
+
+def drive_and_tell(run: Run, started: int) -> dict[str, Any]:
+    """Drive a run in this process, and say so on a descriptor once it has started."""
+    return _drive(run, None, started)
 
 
 def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, Any]:

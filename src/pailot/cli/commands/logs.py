@@ -105,7 +105,7 @@ class Follower:
 
     def follow(self) -> None:
         """Until the run is over; woken by the kernel when a log grows."""
-        from ..watch import Watch
+        from ...service.watch import Watch
 
         watch = Watch()
         while self.folder.verdict() is None and self.folder.is_driven():
