@@ -1,0 +1,42 @@
+"""The engines that must pass the conformance suite, each with what a test has to know about it.
+
+To add one, write a function that answers an `Engine` or skips with the line that enables it, and name it in `ENGINES`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pailot.values import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+
+class Engine(Value):
+    """One engine, ready to run jobs."""
+
+    name: str
+    """What `pailot run -e` is told."""
+    image: str = "debian"
+    """An image with bash and python3."""
+    environment: Mapping[str, str] = {}
+    """Variables that point the command line at it."""
+    options: tuple[str, ...] = ()
+    """More words for `pailot run`."""
+    outlives_launcher: bool = False
+    """Whether a job goes on when the process that started it is killed."""
+    addresses: str = r"127\.0\.0\.1"
+    """A pattern for the addresses that tasks are told."""
+    seconds: float = 120
+    """How long a test waits for something that should take far less."""
+    prepare: Callable[[Path], None] | None = None
+    """Called with the folder of a test before its first run."""
+
+
+def local() -> Engine:
+    return Engine("local")
+
+
+ENGINES: dict[str, Callable[[], Engine]] = {"local": local}
