@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.engines.local.ports import HIGHEST, LOWEST, NoPorts, Ports, PortTaken, _ranges, port_ranges
+from pailot.engines.local.ports import NoPorts, Ports, PortTaken
+from pailot.runtime.ports import HIGHEST, LOWEST, _ranges, port_ranges
 
 
 @given(st.integers(1, 65535), st.integers(1, 65535))
