@@ -1,0 +1,122 @@
+"""What the server remembers: jobs, accounts, messages, in SQLite or PostgreSQL.
+
+    with ServerStore.open("sqlite:////srv/pailot/server.db") as store:
+        store.jobs.add(JobRecord(new_id(), "ann", "train", submitted=time()), config_text, plan_json)
+        store.jobs.list(JobQuery(states=("RUNNING",), order="jobName", descending=False, want_total=True))
+        with store.batch():                      # one transaction, one wait for the disk
+            store.jobs.update(id, state="SUCCEEDED", ended=time())
+            store.outbox.add(id, "webhook", payload, time())
+
+Everything here waits for the disk and may be called from any thread. A call inside `batch()` that fails alone
+(NameTaken, say) leaves the rest of the batch as it is. Whatever the database cannot do is one line of StoreError.
+"""
+
+from __future__ import annotations
+
+from .. import StoreError
+from ..index import new_id
+from .accounts import Accounts
+from .database import SQLite
+from .jobs import Jobs
+from .migrations import migrate
+from .records import (
+    APPLICATION,
+    BROWSER,
+    ORDERS,
+    PRIORITIES,
+    BadValue,
+    CodeBlob,
+    Failures,
+    Group,
+    JobPage,
+    JobQuery,
+    JobRecord,
+    NameTaken,
+    NoSuchRecord,
+    Notice,
+    Token,
+    User,
+)
+from .rest import Code, Events, Meta, Outbox
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .database import Batch, Database
+
+__all__ = [
+    "APPLICATION",
+    "BROWSER",
+    "ORDERS",
+    "PRIORITIES",
+    "BadValue",
+    "CodeBlob",
+    "Failures",
+    "Group",
+    "JobPage",
+    "JobQuery",
+    "JobRecord",
+    "NameTaken",
+    "NoSuchRecord",
+    "Notice",
+    "ServerStore",
+    "StoreError",
+    "Token",
+    "User",
+    "new_id",
+]
+
+
+class ServerStore:
+    """The open database of a server; `open` makes one."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.jobs = Jobs(database)
+        self.events = Events(database)
+        self.accounts = Accounts(database)
+        self.outbox = Outbox(database)
+        self.code = Code(database)
+        self.meta = Meta(database)
+
+    @classmethod
+    def open(cls, where: str) -> ServerStore:
+        """A path, `sqlite:///path` or `postgresql://…`; made if it is not there, and brought to the newest form."""
+        database = _connect(where)
+        try:
+            migrate(database)
+            return cls(database)
+        except BaseException:
+            database.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"ServerStore({self.place!r})"
+
+    @property
+    def place(self) -> str:
+        """Where the database is, without any password."""
+        return self.database.place
+
+    def batch(self) -> Batch:
+        """`with store.batch():` everything written in it by this thread is kept together, or nothing."""
+        return self.database.write()
+
+    def close(self) -> None:
+        self.database.close()
+
+    def __enter__(self) -> ServerStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _connect(where: str) -> Database:
+    scheme, separator, rest = where.partition("://")
+    if not separator:
+        return SQLite(where)
+    if scheme == "sqlite":
+        if not rest.startswith("/") or rest == "/":
+            raise StoreError(f"{where}: write sqlite:///path, with four slashes where the path begins at the root")
+        return SQLite(rest[1:])
+    raise StoreError(f"{where}: a database is a path, sqlite:///path or postgresql://user@host/name")

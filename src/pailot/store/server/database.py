@@ -1,0 +1,388 @@
+"""One way to ask two databases. SQLite is here, PostgreSQL in `postgres`.
+
+Writes go through one connection, one thread at a time; every thread reads through a connection of its own.
+Statements are written for both: `?` marks a value, and no text in them holds a question mark.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sqlite3
+import threading
+
+from .. import StoreError
+from .records import BadValue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
+    from typing import Any
+
+    Row = tuple[Any, ...]
+
+BUSY_SECONDS = 10.0
+INTEGER_LIMIT = 1 << 63
+
+
+class Duplicate(Exception):
+    """A row with this key is there already; the caller knows what that means."""
+
+
+def checked(value: Any) -> Any:
+    """The value, if both databases give it back as it is."""
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, str):
+        if "\0" in value:
+            raise BadValue(f"a text with a null character cannot be kept: {value[:60]!r}")
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise BadValue(f"a text with half of a character cannot be kept: {value[:60]!r}") from None
+        return value
+    if isinstance(value, int):
+        if not -INTEGER_LIMIT <= value < INTEGER_LIMIT:
+            raise BadValue(f"a number of this size cannot be kept: {value}")
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise BadValue(f"this is not a number that can be kept: {value}")
+        return value
+    raise TypeError(f"{type(value).__name__} is no value of a database")
+
+
+class Batch:
+    """A transaction of this thread; within another one, a part of it that can fail alone."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def __enter__(self) -> Batch:
+        self.database._enter()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.database._leave(failed=kind is not None)
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> tuple[list[Row], int]:
+        """The rows that the statement answers, and how many it changed. A second row with a key is `Duplicate`."""
+        return self.database._execute(sql, tuple(map(checked, values)))
+
+    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """The same statement for many rows."""
+        if rows:
+            self.database._execute_many(sql, [tuple(map(checked, row)) for row in rows])
+
+    def when_kept(self, work: Callable[[], None]) -> None:
+        """Call this once the transaction is durable, before another one begins; never if it failed."""
+        self.database._after.append(work)
+
+
+class Database:
+    """What both databases have in common: who writes when, and what follows a commit."""
+
+    kind = ""
+    place = ""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._owner: int | None = None
+        self._depth = 0
+        self._marks: list[int] = []
+        self._after: list[Callable[[], None]] = []
+        self._broken: StoreError | None = None
+        self._closed = False
+
+    def write(self) -> Batch:
+        """`with database.write() as batch:` everything in it is kept together, or nothing."""
+        return Batch(self)
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Rows; within a transaction of this thread as that one sees them."""
+        bound = tuple(map(checked, values))
+        if self._owner == threading.get_ident():
+            return self._execute(sql, bound)[0]
+        return self._read(sql, bound)
+
+    def one(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
+        rows = self.read(sql, values)
+        return rows[0] if rows else None
+
+    def stream(self, sql: str, values: Sequence[Any] = (), size: int = 20_000) -> Iterator[list[Row]]:
+        """Many rows, some at a time."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    # For migrations
+
+    def version(self) -> int:
+        """How many migrations the database has behind it."""
+        raise NotImplementedError
+
+    def set_version(self, version: int) -> None:
+        """Within the transaction of the migration."""
+        raise NotImplementedError
+
+    def keep_copy(self, version: int) -> None:
+        """Before a migration, where the database is ours to copy."""
+
+    def words(self, sql: str) -> str:
+        """The definition of a table in this database's words."""
+        raise NotImplementedError
+
+    # For Batch
+
+    def _enter(self) -> None:
+        self._lock.acquire()
+        try:
+            if self._closed:
+                raise StoreError(f"{self.place}: the store is closed")
+            if self._depth == 0:
+                self._after = []
+                self._broken = None
+                self._begin()
+                self._owner = threading.get_ident()
+            else:
+                self._check_whole()
+                self._execute(f"SAVEPOINT part{self._depth}", ())
+                self._marks.append(len(self._after))
+            self._depth += 1
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _leave(self, *, failed: bool) -> None:
+        try:
+            self._depth -= 1
+            if self._depth:
+                kept = self._marks.pop()
+                if failed:
+                    del self._after[kept:]
+                    if self._broken is None:
+                        self._execute(f"ROLLBACK TO part{self._depth}", ())
+                if self._broken is None:
+                    self._execute(f"RELEASE part{self._depth}", ())
+                return
+            self._owner = None
+            if failed or self._broken is not None:
+                self._rollback()
+                if not failed:
+                    self._check_whole()
+                return
+            self._commit()
+            after, self._after = self._after, []
+            for work in after:
+                work()
+        finally:
+            self._lock.release()
+
+    def _check_whole(self) -> None:
+        if self._broken is not None:
+            raise StoreError(str(self._broken))
+
+    # For each of the databases
+
+    def _begin(self) -> None:
+        raise NotImplementedError
+
+    def _commit(self) -> None:
+        raise NotImplementedError
+
+    def _rollback(self) -> None:
+        raise NotImplementedError
+
+    def _execute(self, sql: str, values: Row) -> tuple[list[Row], int]:
+        raise NotImplementedError
+
+    def _execute_many(self, sql: str, rows: list[Row]) -> None:
+        raise NotImplementedError
+
+    def _read(self, sql: str, values: Row) -> list[Row]:
+        raise NotImplementedError
+
+
+class SQLite(Database):
+    """A file on this machine, in WAL mode; what was acknowledged survives a power cut."""
+
+    kind = "sqlite"
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.place = self.path = path
+        self._local = threading.local()
+        self._readers: list[sqlite3.Connection] = []
+        try:
+            os.makedirs(os.path.dirname(path) or ".", 0o700, exist_ok=True)
+            new = not os.path.exists(path)
+            self._writer = self._connect()
+            if new:
+                os.chmod(path, 0o600)
+        except (sqlite3.Error, OSError) as error:
+            raise self._said(error) from None
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA journal_size_limit = 67108864")  # what a long transaction needed is given back
+            connection.execute("PRAGMA cache_size = -16384")  # KiB
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def stream(self, sql: str, values: Sequence[Any] = (), size: int = 20_000) -> Iterator[list[Row]]:
+        try:
+            cursor = self._reader().execute(sql, tuple(map(checked, values)))
+            while rows := cursor.fetchmany(size):
+                yield rows
+        except sqlite3.Error as error:
+            raise self._said(error) from None
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                for connection in (*self._readers, self._writer):
+                    try:
+                        connection.close()
+                    except sqlite3.Error:
+                        pass  # what was acknowledged is on the disk
+
+    def copy_to(self, file: str) -> None:
+        """A copy of the whole database as it is at this moment."""
+        try:
+            target = sqlite3.connect(file)
+            try:
+                os.chmod(file, 0o600)
+                self._writer.backup(target)
+            finally:
+                target.close()
+            descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"{file}: the copy cannot be made: {error}") from None
+
+    def version(self) -> int:
+        row = self.one("PRAGMA user_version")
+        assert row is not None
+        return int(row[0])
+
+    def set_version(self, version: int) -> None:
+        self._execute(f"PRAGMA user_version = {version}", ())
+
+    def keep_copy(self, version: int) -> None:
+        self.copy_to(f"{self.path}.form{version}")
+
+    def words(self, sql: str) -> str:
+        return sql.replace("NUMBER PRIMARY KEY", "INTEGER PRIMARY KEY")
+
+    def _reader(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            with self._lock:
+                if self._closed:
+                    raise StoreError(f"{self.place}: the store is closed")
+                connection = self._connect()
+                self._readers.append(connection)
+            self._local.connection = connection
+        return connection
+
+    def _read(self, sql: str, values: Row) -> list[Row]:
+        try:
+            return self._reader().execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._said(error) from None
+
+    def _begin(self) -> None:
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise self._said(error) from None
+
+    def _commit(self) -> None:
+        try:
+            self._writer.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._rollback()
+            raise self._said(error) from None
+
+    def _rollback(self) -> None:
+        if self._writer.in_transaction:
+            try:
+                self._writer.execute("ROLLBACK")
+            except sqlite3.Error:
+                pass  # the failure itself is told
+
+    def _execute(self, sql: str, values: Row) -> tuple[list[Row], int]:
+        self._check_whole()
+        try:
+            cursor = self._writer.execute(sql, values)
+            return cursor.fetchall(), cursor.rowcount
+        except sqlite3.IntegrityError as error:
+            if error.sqlite_errorcode in (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE):
+                raise Duplicate(str(error)) from None
+            raise self._fail(error) from None
+        except sqlite3.Error as error:
+            raise self._fail(error) from None
+
+    def _execute_many(self, sql: str, rows: list[Row]) -> None:
+        self._check_whole()
+        try:
+            self._writer.executemany(sql, rows)
+        except sqlite3.Error as error:
+            raise self._fail(error) from None
+
+    def _fail(self, error: sqlite3.Error) -> StoreError:
+        """After a failure SQLite may have undone the whole transaction: nothing more of it is kept."""
+        said = self._said(error)
+        if not self._writer.in_transaction and self._depth:
+            self._broken = said
+        return said
+
+    def _said(self, error: Exception) -> StoreError:
+        return StoreError(f"{self.path}: {_reason(error, self.path)}")
+
+
+def _reason(error: Exception, path: str) -> str:
+    """What went wrong, and what helps."""
+    read_only = "cannot be written: it, or its folder, is read-only"
+    if isinstance(error, OSError):
+        import errno
+
+        known = {errno.ENOSPC: "the disk is full", errno.EROFS: read_only, errno.EACCES: read_only, errno.EPERM: read_only}
+        return known.get(error.errno or 0, f"cannot be opened: {error.strerror}")
+    if isinstance(error, sqlite3.ProgrammingError):
+        return "the store is closed" if "closed" in str(error) else f"cannot be asked ({error})"
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
+        return f"other processes have kept the server's database locked for {BUSY_SECONDS:.0f} s"
+    if code == sqlite3.SQLITE_FULL:
+        return "the disk is full"
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        return read_only
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
+        folder = os.path.dirname(path) or "."
+        try:
+            if os.statvfs(folder).f_bavail == 0:
+                return "the disk is full"
+        except OSError:
+            pass  # there is no such folder: it is told below
+        if not os.access(folder, os.W_OK) or (os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK)):
+            return read_only
+    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return f"the server's database is damaged ({error}); put a copy of it back"
+    return f"cannot be read or written ({error})"
