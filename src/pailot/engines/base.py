@@ -36,6 +36,10 @@ class Attempt(Value):
     sandbox: bool = False
     rotate_bytes: int = 0
     home: str = ""
+    descriptors: tuple[int, ...] = ()
+    """What every process that stands for a task keeps open beside its own: the lock of the run."""
+    run_as: str = ""
+    """The Unix user whose processes the tasks are to be; empty for our own. An engine that cannot do so refuses."""
 
 
 class Observed(Value):
@@ -54,7 +58,13 @@ class EngineError(PailotError):
 if TYPE_CHECKING:
 
     class Engine(Protocol):
-        """Where tasks run."""
+        """Where tasks run. One object serves one run, attempt after attempt; many of them may live in one process.
+
+        No call may wait for long: other runs of the process would wait, too. An engine whose start has to wait can offer
+        `starting(attempt, stopped)`: a generator that does what `start` does, yields the moment (of the monotonic clock, or
+        None) at which it is to be resumed at the latest, and ends with an EngineError when `stopped()` is true. It is resumed
+        whenever something may have happened. `start` remains for whoever has nothing else to do.
+        """
 
         name: str
         wake: int

@@ -1,14 +1,12 @@
 """The driver: starts the attempts of a run, applies the completion policy, retries, writes the verdict.
 
-One process drives a run, the holder of the lock in its folder. It waits on events only: shims, the control pipe, signals.
+One process drives a run, the holder of the lock in its folder. `Driver.steps` is a generator that answers until when it
+has nothing to do; whoever calls it does the waiting: `alone` for the one run of a launcher, the keeper for many.
 """
 
 from __future__ import annotations
 
-import gc
 import os
-import select
-import signal
 import time
 
 from ..engines.base import LOST, Attempt
@@ -21,12 +19,19 @@ from ..values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+    from collections.abc import Callable, Generator, Mapping, Sequence
+    from typing import Any, TypeAlias, TypeVar
 
     from ..engines.base import Engine
     from ..planning import Plan
     from .folder import JobFolder
+
+    Answer = TypeVar("Answer")
+    Steps: TypeAlias = Generator[float | None, None, Answer]
+    """Work that pauses: it yields the moment (of the monotonic clock) at which it goes on at the latest, None for never."""
+
+POLL_SECONDS = 1.0
+"""How often an engine is looked at that has nothing to wait for."""
 
 
 class Surroundings(Value):
@@ -41,6 +46,8 @@ class Surroundings(Value):
     home: str
     sandbox: bool = False
     rotate_bytes: int = 0
+    run_as: str = ""
+    """The Unix user whose processes the tasks are; empty for our own."""
 
 
 class Watcher:
@@ -76,49 +83,56 @@ class Driver:
             for role in plan.roles.values()
         ]
         self.interrupts = 0
+        self.preempted = False
+        """Set from outside: the run is to make room, and to be started anew by whoever queues it."""
         self.stop_sent = ""
         self.killed = False
+        self.first = 0
+        """The number of the first attempt; more than 0 for a run that was begun before."""
         self.retries = {"user": 0, "platform": 0}
         self.began: float | None = None
+        self.descriptors: tuple[int, ...] = ()
+        """What every shim keeps open beside its own: the lock of the run."""
         self.on_started: Callable[[], None] = lambda: None
 
-    def run(self) -> dict[str, Any]:
-        """All attempts, to the verdict, which is written before it is answered."""
-        gc.enable()
-        control = os.open(self.folder.file("control"), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        self.control = control
-        self.wake = self._listen()
-        either = select.epoll()
-        for descriptor in (self.wake, control):
-            either.register(descriptor, select.EPOLLIN)
-        self.engine.wake = either.fileno()
-        try:
-            return self._run()
-        finally:
-            signal.set_wakeup_fd(-1)
-            either.close()
-            os.close(control)
-            self.engine.close()
+    def steps(self) -> Steps[dict[str, Any]]:
+        """All attempts, to the verdict, which is written before it is answered.
 
-    def _run(self) -> dict[str, Any]:
-        number = 0
+        A run that made room for another has none: its answer has the key `again`, and says as what it is counted.
+        """
+        number = self.first
         while True:
-            cause, verdict = self._attempt(number)
+            cause, verdict = yield from self._attempt(number)
             again = retry.next_attempt(cause, self.retries["user"], self.retries["platform"], self.plan.job_retry_count)
             if again is None or verdict.state == SUCCEEDED:
                 return self._finish(verdict)
             if again.counted_as in self.retries:
                 self.retries[again.counted_as] += 1
             number += 1
+            self.folder.set_state(state=WAITING, attempt=number, reason=f"tried again: {again.reason}", started=self.began)
+            if again.counted_as == retry.PREEMPTED:
+                if self._asked_to_stop():
+                    return self._finish(Verdict(STOPPED, "stopped by the user"))
+                self._happened("job-retry", attempt=number, seconds=0, reason=verdict.reason, why=again.reason)
+                return self._give_back(number, again.counted_as, verdict.reason)
             seconds = retry.delay(number, self.plan.options.retry_delay_seconds, int.from_bytes(os.urandom(2), "big") / 65536)
             self._happened("job-retry", attempt=number, seconds=seconds, reason=verdict.reason, why=again.reason)
-            self.folder.set_state(state=WAITING, attempt=number, reason=f"tried again: {again.reason}")
             self.engine.release()
-            self._wait_until(time.monotonic() + seconds)
+            moment = time.monotonic() + seconds
+            while time.monotonic() < moment and not self._asked_to_stop() and not self.preempted:
+                yield moment
             if self._asked_to_stop():
                 return self._finish(Verdict(STOPPED, "stopped while waiting to be tried again"))
+            if self.preempted:
+                return self._give_back(number, retry.PREEMPTED, verdict.reason)
 
-    def _attempt(self, number: int) -> tuple[str, Verdict]:
+    def _give_back(self, number: int, counted_as: str, reason: str) -> dict[str, Any]:
+        """The end of our part: the next attempt is another's."""
+        record = {"again": counted_as, "attempt": number, "retries": dict(self.retries), "started": self.began, "reason": reason}
+        self.folder.hand_on(record)
+        return record
+
+    def _attempt(self, number: int) -> Steps[tuple[str, Verdict]]:
         """One attempt; answers who is to blame for its end (user, platform, stopped) and the verdict."""
         options = self.plan.options
         path = self.folder.attempt(number)
@@ -139,17 +153,19 @@ class Driver:
             sandbox=surroundings.sandbox,
             rotate_bytes=surroundings.rotate_bytes,
             home=surroundings.home,
+            descriptors=self.descriptors,
+            run_as=surroundings.run_as,
         )
         self.stop_sent, self.killed = "", False
         if self._asked_to_stop():
             return "stopped", Verdict(STOPPED, "stopped before it started")
         try:
-            notes = list(self.engine.start(attempt))
+            notes = list((yield from self._start(attempt)))
         except (PailotError, OSError) as error:
             if self.engine.alive():
                 self.engine.stop(attempt, 0, "completed", now=True)
                 while self.engine.alive():
-                    self._wait(None)
+                    yield self._until(None)
                     self.engine.newly_ended(attempt)
             words = (
                 str(error)
@@ -167,14 +183,21 @@ class Driver:
         self._happened("started", attempt=number, tasks=self.plan.task_count)
         self.watcher.started(number, notes)
         deadline = time.monotonic() + options.max_run_seconds if options.max_run_seconds else None
-        return self._drive(attempt, deadline)
+        return (yield from self._drive(attempt, deadline))
 
-    def _drive(self, attempt: Attempt, deadline: float | None) -> tuple[str, Verdict]:
+    def _start(self, attempt: Attempt) -> Steps[Sequence[str]]:
+        """An engine that may have to wait before it can start does so in steps; the others start at once."""
+        in_steps = getattr(self.engine, "starting", None)
+        if in_steps is None:
+            return self.engine.start(attempt)
+        return (yield from in_steps(attempt, lambda: self._asked_to_stop() or self.preempted))  # type: ignore[no-any-return]  # an option of the protocol
+
+    def _drive(self, attempt: Attempt, deadline: float | None) -> Steps[tuple[str, Verdict]]:
         tally = Tally(self.rules)
         claimed = 0
         cause, verdict = "user", None
         while self.engine.alive():
-            self._wait(deadline)
+            yield self._until(deadline)
             for event in self.engine.events():
                 claimed += event["event"] == "claimed"
                 self._seen(attempt, event)
@@ -208,6 +231,8 @@ class Driver:
                     self._stop(attempt, "completed")
             if self._asked_to_stop() and (verdict is None or self._kill_now()):
                 self._stop(attempt, "user" if verdict is None else "completed")
+            elif verdict is None and self.preempted and not self.stop_sent:
+                self._stop(attempt, "preempted")
             elif verdict is None and deadline is not None and time.monotonic() >= deadline:
                 deadline = None
                 self._stop(attempt, "timeout")
@@ -221,6 +246,8 @@ class Driver:
             return "user", Verdict(
                 FAILED, f"it ran longer than its limit of {self.plan.options.max_run_seconds:g} seconds (maxRunSeconds)"
             )
+        if self.stop_sent == "preempted":
+            return "preempted", Verdict(STOPPED, "it made room for a job with more right to the machine")
         if self.stop_sent:
             return "stopped", Verdict(STOPPED, "stopped by the user")
         return "user", Verdict(FAILED, "it ended without a result")
@@ -261,49 +288,19 @@ class Driver:
 
     # Waiting
 
-    def _listen(self) -> int:
-        reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._interrupted)
-        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        return reader
-
-    def _interrupted(self, number: int, _frame: object) -> None:
-        self.interrupts += 1 if number == signal.SIGINT or not self.interrupts else 0
-        if self.interrupts == 1 or number == signal.SIGINT:
-            self.watcher.happened({"event": "interrupt", "times": self.interrupts})
+    def interrupted(self, times: int = 1) -> None:
+        """Somebody at the keyboard, or the end of the session, wants the run to stop; the second time at once."""
+        self.interrupts += times
+        self.watcher.happened({"event": "interrupt", "times": self.interrupts})
 
     def _asked_to_stop(self) -> bool:
         return bool(self.interrupts) or os.path.exists(self.folder.file("stop.json"))
 
-    def _wait(self, deadline: float | None) -> None:
-        poller = select.poll()
-        for descriptor in (self.engine.changes(), self.control, self.wake):
-            if descriptor is not None:
-                poller.register(descriptor, select.POLLIN)
-        watching = self.watcher.descriptors()
-        for descriptor in watching:
-            poller.register(descriptor, select.POLLOUT)
-        times = [
-            each
-            for each in (self.watcher.timeout(), None if deadline is None else deadline - time.monotonic())
-            if each is not None
-        ]
-        timeout = max(0.0, min(times)) * 1000 + 1 if times else None
-        for descriptor, _ in poller.poll(timeout):
-            if descriptor in watching:
-                watching[descriptor]()
-            elif descriptor in (self.control, self.wake):
-                try:
-                    os.read(descriptor, 4096)
-                except BlockingIOError:
-                    pass  # nothing left to read
-        self.watcher.tick()
-
-    def _wait_until(self, moment: float) -> None:
-        while time.monotonic() < moment and not self._asked_to_stop():
-            self._wait(moment)
+    def _until(self, deadline: float | None) -> float | None:
+        if self.engine.changes() is not None:
+            return deadline
+        soon = time.monotonic() + POLL_SECONDS
+        return soon if deadline is None else min(soon, deadline)
 
     # Telling
 

@@ -6,6 +6,7 @@ secrets.sealed   the secrets, encrypted                journal     what happened
 lock             held by the driver while it lives     control     a pipe that wakes the driver
 stop.json        that the run is to stop, and why      state.json  what it is doing
 verdict.json     how it ended                          checkpoints one folder a task that survives retries
+again.json       that another is to start it again (under a server), as what that counts, and with which attempt
 attempts/N/      attempt.json, peers.json, started, stop.json, tasks/ROLE-INDEX/
 tasks/…/         claim, final.json, work, attempts/K/: stdout stderr all exit.json environment *.sh
 """
@@ -30,8 +31,10 @@ FORMAT = 1
 class JobFolder:
     """One run's folder."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, durable: bool = True) -> None:
         self.path = path
+        self.durable = durable
+        """Whether the verdict must outlive a power cut here; a server has it in its database."""
 
     @classmethod
     def create(cls, path: str, job: dict[str, Any], source: str, plan: dict[str, Any]) -> JobFolder:
@@ -82,7 +85,11 @@ class JobFolder:
 
     def decide(self, verdict: dict[str, Any]) -> None:
         """Write the verdict: on a full disk, too."""
-        self._with_reserve(lambda: write_record(self.file("verdict.json"), verdict), needed=True)
+        self._with_reserve(lambda: write_record(self.file("verdict.json"), verdict, durable=self.durable), needed=True)
+
+    def hand_on(self, record: dict[str, Any]) -> None:
+        """Write down that our part is over without a verdict: whoever queues the run starts it again."""
+        self._with_reserve(lambda: write_record(self.file("again.json"), record, durable=self.durable), needed=True)
 
     def note(self, event: str, **details: Any) -> dict[str, Any]:
         """Write down that something happened."""

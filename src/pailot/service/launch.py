@@ -189,6 +189,7 @@ def drive_and_tell(run: Run, started: int) -> dict[str, Any]:
 def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, Any]:
     from ..engines.registry import create as create_engine
     from ..store import StoreError
+    from .alone import drive
     from .driver import Driver
 
     lock = run.folder.lock()
@@ -220,7 +221,7 @@ def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, 
 
     driver = Driver(run.folder, run.plan, create_engine(run.engine, waiting), run.surroundings, watcher)
     driver.on_started = tell_started
-    verdict = driver.run()
+    verdict = drive(driver)
     record_end(run.index, run.id, verdict)
     os.close(lock)
     return verdict

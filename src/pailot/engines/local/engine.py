@@ -15,12 +15,13 @@ from ...runtime.shim import claim_stop, run_and_exit
 from ...runtime.task import Task
 from ..base import ABSENT, ENDED, LOST, RUNNING, STARTING, EngineError, Observed
 from . import channels, machine, workdir
+from .children import CHILDREN
 from .gpus import Gpus, GpusBusy, discover, variables
 from .ports import Ports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
     from typing import Any
 
     from ...planning import RolePlan
@@ -29,11 +30,12 @@ if TYPE_CHECKING:
 MAX_TASKS = 4_000
 MAX_LIMITED_TASKS = 128  # to enter a control group takes the kernel 10 ms, one task after the other
 ADDRESS = "127.0.0.1"
+GPU_SECONDS = 0.5
 LOST_WORDS = "its shim was killed; up to 256 KiB of its last output a stream may be missing"
 
 
 class LocalEngine:
-    """Runs attempts on this machine; lives as long as the process that drives them."""
+    """Runs the attempts of one run on this machine; several such may live in one process and share its children."""
 
     name = "local"
 
@@ -55,26 +57,30 @@ class LocalEngine:
 
     def start(self, attempt: Attempt) -> Sequence[str]:
         """Everything the tasks need first, then all of them at once."""
+        steps = self.starting(attempt, lambda: False)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                notes: Sequence[str] = end.value
+                return notes
+
+    def starting(self, attempt: Attempt, stopped: Callable[[], bool]) -> Generator[float | None, None, Sequence[str]]:
+        """`start`, in steps: among many runs nobody waits for what one of them waits for."""
         plan = attempt.plan
         if plan.task_count > MAX_TASKS:
             raise EngineError(f"{plan.task_count} tasks are more than the {MAX_TASKS} that one machine is asked to run")
         notes = self._notes(attempt)
         tasks = [(role, index) for role in plan.roles.values() for index in range(role.instances)]
-        gpus = self._take_gpus(attempt)
+        gpus = yield from self._take_gpus(attempt, stopped)
         placement = self._place(attempt)
-        provided = self._provide(attempt)
         folders = {(role.name, index): _task_folder(attempt, role.name, index) for role, index in tasks}
         for folder in folders.values():
             os.makedirs(folder)
         works = workdir.prepare(
             attempt.cwd, [os.path.join(folder, "work") for folder in folders.values()], attempt.work_dir, [attempt.home]
         )
-        if plan.options.code:
-            from .provide import bring_code
-
-            places = {(role.name, index): work for (role, index), work in zip(tasks, works, strict=True)}
-            private = len(set(works)) > 1
-            bring_code(plan, places, attempt.cache, cwd=attempt.cwd, private=private, leave_out=[attempt.home])
+        provided = yield from self._provide(attempt, works, stopped)
         peers = os.path.join(attempt.folder, "peers.json")
         write_record(peers, {"peers": placing.peers(plan, placement)}, durable=False)
         shared = placing.shared_variables(plan, placement)
@@ -102,7 +108,8 @@ class LocalEngine:
         )
         import resource  # noqa: F401  # os.wait4 loads it, and else each shim would do so by itself
 
-        gc.freeze()  # or each shim would soon copy all the memory that it shares with us
+        if not CHILDREN.crowded:
+            gc.freeze()  # or each shim would soon copy all the memory that it shares with us
         for (role, index), work in zip(tasks, works, strict=True):
             checkpoint = os.path.join(attempt.checkpoints, f"{role.name}-{index}")  # made by the shim, beside the others
             environment = {
@@ -119,7 +126,8 @@ class LocalEngine:
                 "FC_FRAMEWORK_ATTEMPT_ID": str(attempt.number),
                 **plan.options.environment,
             }
-            self._fork(self._task(attempt, role, index, folders[role.name, index], work, environment, wrapper))
+            task = self._task(attempt, role, index, folders[role.name, index], work, environment, wrapper)
+            self._fork(task, attempt.descriptors)
         return notes
 
     def observe(self, attempt: Attempt) -> Sequence[Observed]:
@@ -180,7 +188,9 @@ class LocalEngine:
             stands = claim_stop(attempt.folder, why, grace)
         except OSError:
             # Not even the reserve is left: better killed without a word than not stopped at all.
-            processes.kill_all(os.getpid())
+            for pid in self.shims:
+                processes.kill_all(pid)
+            processes.send(self.shims, signal.SIGKILL)
             return why
         if now:
             with open(os.path.join(attempt.folder, "kill"), "w"):
@@ -247,7 +257,9 @@ class LocalEngine:
             notes.append(f"without effect on the local engine: {', '.join(without_effect)}")
         return notes
 
-    def _take_gpus(self, attempt: Attempt) -> dict[tuple[str, int], tuple[Any, ...]]:
+    def _take_gpus(
+        self, attempt: Attempt, stopped: Callable[[], bool]
+    ) -> Generator[float | None, None, dict[tuple[str, int], tuple[Any, ...]]]:
         plan = attempt.plan
         wanted = [
             (role.name, index, role.resources.gpu)
@@ -269,8 +281,7 @@ class LocalEngine:
                 break
             except GpusBusy as busy:
                 self.waiting(f"waiting for GPUs: {busy.holders}")
-                if not self.gpus.wait_for_one(self.wake):
-                    raise EngineError("stopped while waiting for GPUs") from None
+                yield from self._wait_for_a_gpu(self.gpus, stopped)
         for role, index, count in wanted:
             given[role, index], taken = tuple(taken[:count]), taken[count:]
         return given
@@ -302,12 +313,29 @@ class LocalEngine:
                 places[role.name, index] = mine
         return placing.Placement(dict.fromkeys(places, ADDRESS), places)
 
-    def _provide(self, attempt: Attempt) -> Mapping[str, Mapping[str, str]]:
-        if not any(role.provisions for role in attempt.plan.roles.values()):
-            return {}
-        from .provide import provide
+    def _wait_for_a_gpu(self, gpus: Gpus, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
+        if not CHILDREN.crowded:
+            if not gpus.wait_for_one(self.wake):
+                raise EngineError("stopped while waiting for GPUs") from None
+            return
+        import time
 
-        return provide(attempt.plan, attempt.folder, attempt.cache, cwd=attempt.cwd)
+        yield time.monotonic() + GPU_SECONDS  # held by a run outside of this process, which tells nobody here
+        if stopped():
+            raise EngineError("stopped while waiting for GPUs") from None
+
+    def _provide(
+        self, attempt: Attempt, works: Sequence[str], stopped: Callable[[], bool]
+    ) -> Generator[float | None, None, Mapping[str, Mapping[str, str]]]:
+        """What has to be fetched, made or copied first; among many runs a child of its own does that."""
+        plan = attempt.plan
+        if not plan.options.code and not any(role.provisions for role in plan.roles.values()):
+            return {}
+        if not CHILDREN.crowded:
+            return _bring(attempt, works)
+        from .preparer import in_a_child
+
+        return (yield from in_a_child(lambda: _bring(attempt, works), attempt.descriptors, self, stopped))
 
     def _task(
         self,
@@ -346,31 +374,46 @@ class LocalEngine:
 
     # Shims
 
-    def _fork(self, task: Task) -> None:
+    def _fork(self, task: Task, descriptors: Sequence[int]) -> None:
         pid = os.fork()
         if pid == 0:
             gc.disable()
+            channel, liveness = self._shim_channel.fileno(), self._liveness
             os.close(self._alive)
-            run_and_exit(task, self._shim_channel.fileno(), self._liveness)
+            held = [descriptor for each in (self.ports, self.gpus) if each is not None for descriptor in each.descriptors]
+            CHILDREN.keep_only((channel, liveness, *held, *descriptors))
+            run_and_exit(task, channel, liveness)
         self.shims[pid] = (task.role, task.index)
+        CHILDREN.add(pid, self)
+
+    def child_ended(self, pid: int, _status: int) -> None:
+        """One of our shims was collected."""
+        task = self.shims.pop(pid)
+        self.ended[task] = pid
+        self._clean_up.append(task)
 
     def _reap(self) -> None:
-        """Shims that ended, and orphans that died with us as their new parent."""
-        while True:
-            try:
-                pid, _ = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            task = self.shims.pop(pid, None)
-            if task is not None:
-                self.ended[task] = pid
-                self._clean_up.append(task)
+        CHILDREN.reap()
 
     def _kill_orphans(self) -> None:
         """What a killed shim left behind has become our child."""
-        processes.kill_all(os.getpid(), frozenset(self.shims))
+        processes.kill_all(os.getpid(), frozenset(CHILDREN.owners))
+
+
+def _bring(attempt: Attempt, works: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+    """The provisions of all roles, and the job's code in the working directories; answers the variables of each role."""
+    plan = attempt.plan
+    from . import provide
+
+    provided: Mapping[str, Mapping[str, str]] = {}
+    if any(role.provisions for role in plan.roles.values()):
+        provided = provide.provide(plan, attempt.folder, attempt.cache, cwd=attempt.cwd)
+    if plan.options.code:
+        tasks = [(role.name, index) for role in plan.roles.values() for index in range(role.instances)]
+        places = dict(zip(tasks, works, strict=True))
+        private = len(set(works)) > 1
+        provide.bring_code(plan, places, attempt.cache, cwd=attempt.cwd, private=private, leave_out=[attempt.home])
+    return provided
 
 
 def _task_folder(attempt: Attempt, role: str, index: int) -> str:

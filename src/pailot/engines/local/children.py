@@ -1,0 +1,65 @@
+"""The children of this process, and whose they are.
+
+A process has one list of children, however many runs it drives: whoever collects the dead finds those of others among them.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Protocol
+
+    class Parent(Protocol):
+        """Who wants to hear that a child has ended."""
+
+        def child_ended(self, pid: int, status: int) -> None: ...
+
+
+class Children:
+    """All children that this process has forked."""
+
+    def __init__(self) -> None:
+        self.owners: dict[int, Parent] = {}
+        self.touched: dict[Parent, None] = {}
+        """Those whose children ended since somebody last emptied this."""
+        self.crowded = False
+        """Whether this process drives many runs: a child then lets go of everything that belongs to the others."""
+
+    def add(self, pid: int, owner: Parent) -> None:
+        self.owners[pid] = owner
+
+    def reap(self) -> None:
+        """Collect the dead, tell their owners; orphans that died with us as their new parent have none."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            owner = self.owners.pop(pid, None)
+            if owner is not None:
+                self.touched[owner] = None
+                owner.child_ended(pid, status)
+
+    def keep_only(self, descriptors: Iterable[int]) -> None:
+        """In a child, among many runs: close what is not its own, locks and pipes of other runs above all."""
+        if not self.crowded:
+            return
+        before = 2
+        for descriptor in sorted({each for each in descriptors if each > before}):
+            os.closerange(before + 1, descriptor)
+            before = descriptor
+        os.closerange(before + 1, _highest())
+
+
+def _highest() -> int:
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+CHILDREN = Children()

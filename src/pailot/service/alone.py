@@ -1,0 +1,77 @@
+"""Waiting for one run: the shims, the control pipe of its folder, signals, and whatever its watcher writes to."""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .driver import Driver
+
+
+def drive(driver: Driver) -> dict[str, Any]:
+    """Drive a run to its verdict; signals to this process are for it."""
+    gc.enable()
+    control = os.open(driver.folder.file("control"), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    wake = _listen(driver)
+    either = select.epoll()
+    for descriptor in (wake, control):
+        either.register(descriptor, select.EPOLLIN)
+    driver.engine.wake = either.fileno()
+    steps = driver.steps()
+    try:
+        while True:
+            try:
+                moment = next(steps)
+            except StopIteration as end:
+                verdict: dict[str, Any] = end.value
+                return verdict
+            _wait(driver, moment, control, wake)
+    finally:
+        signal.set_wakeup_fd(-1)
+        either.close()
+        os.close(control)
+        driver.engine.close()
+
+
+def _listen(driver: Driver) -> int:
+    reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def interrupted(number: int, _frame: object) -> None:
+        if number == signal.SIGINT or not driver.interrupts:
+            driver.interrupted()
+
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupted)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    return reader
+
+
+def _wait(driver: Driver, moment: float | None, control: int, wake: int) -> None:
+    poller = select.poll()
+    for descriptor in (driver.engine.changes(), control, wake):
+        if descriptor is not None:
+            poller.register(descriptor, select.POLLIN)
+    watching = driver.watcher.descriptors()
+    for descriptor in watching:
+        poller.register(descriptor, select.POLLOUT)
+    times = [
+        each for each in (driver.watcher.timeout(), None if moment is None else moment - time.monotonic()) if each is not None
+    ]
+    timeout = max(0.0, min(times)) * 1000 + 1 if times else None
+    for descriptor, _ in poller.poll(timeout):
+        if descriptor in watching:
+            watching[descriptor]()
+        elif descriptor in (control, wake):
+            try:
+                os.read(descriptor, 4096)
+            except BlockingIOError:
+                pass  # nothing left to read
+    driver.watcher.tick()
