@@ -25,6 +25,9 @@ class Setting(Value):
     kind: str = "text"
 
 
+RATE_LIMITS = "all=600/60, list=120/60, submit=3600/3600"
+"""OpenPAI's: everything 600 a minute for an address, job lists 120 a minute and submissions 3600 an hour for a user."""
+
 SETTINGS = (
     Setting("home", "Folder for everything Pailot keeps.", None),
     Setting("library", "Folders and URLs with prerequisite files, looked through in this order.", (), "list"),
@@ -32,6 +35,13 @@ SETTINGS = (
         "log_rotate_mb", "Size at which a task's log goes on in a new file, the oldest being dropped; 0 for never.", 0, "number"
     ),
     Setting("library_cache_seconds", "How long a prerequisite from a URL is used without asking again.", 3600, "number"),
+    Setting("open", "Everyone with an account sees config, logs and events of all jobs, as with OpenPAI.", False, "flag"),
+    Setting("rate_limits", "How often a client may ask the server; 'off' for no limits.", RATE_LIMITS),
+    Setting("cors", "Addresses of web pages that may call the server, or '*' for all.", (), "list"),
+    Setting("access_log", "File for a line about each request; '-' for standard error, empty for none.", ""),
+    Setting("v1_succeeded_state", "The word of version 1 for a job that succeeded; stock luigi wants SUCCEED.", "SUCCEEDED"),
+    Setting("v1_anonymous_read", "Whether version 1 tells jobs without a token: on, off, or auto (on for loopback).", "auto"),
+    Setting("code_limit_mb", "Largest code folder that can be sent along with a job, compressed.", 200, "number"),
 )
 
 
@@ -71,6 +81,10 @@ class Settings:
     def cache(self) -> str:
         """Folder for what can be fetched again."""
         return _xdg(self._environment, "CACHE", ".cache")
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a setting by its name."""
+        return self._values[name]
 
     @property
     def library(self) -> tuple[str, ...]:
@@ -119,11 +133,18 @@ def _from_text(setting: Setting, text: str, where: str) -> Any:
             return float(text)
         except ValueError:
             raise BadSetting(f"{where}: should be a number, is {text!r}") from None
+    if setting.kind == "flag":
+        if text.lower() not in _FLAGS:
+            raise BadSetting(f"{where}: should be on or off, is {text!r}")
+        return _FLAGS[text.lower()]
     return text
 
 
+_FLAGS = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
+
+
 def _from_toml(setting: Setting, value: Any, file: str) -> Any:
-    wanted: dict[str, tuple[type, ...]] = {"list": (list,), "number": (int, float), "text": (str,)}
-    if not isinstance(value, wanted[setting.kind]) or isinstance(value, bool):
+    wanted: dict[str, tuple[type, ...]] = {"list": (list,), "number": (int, float), "text": (str,), "flag": (bool,)}
+    if not isinstance(value, wanted[setting.kind]) or isinstance(value, bool) != (setting.kind == "flag"):
         raise BadSetting(f"{file}: '{setting.name}' should be a {setting.kind}, is {value!r}")
     return value
