@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from jobs import largest_job, two_role_job
 from running import Figure, after_the_end, launcher_memory, log_throughput, many_tasks, small_jobs
@@ -33,10 +34,11 @@ HELLO = ROOT / "examples" / "hello" / "job.yaml"
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer repetitions, for a first look")
+    parser.add_argument("--only", action="append", choices=MEASURES, help="measure this; may be given several times")
     args = parser.parse_args()
     missed = False
-    in_this_process = (cpu_per_job, memory_over_many_jobs, largest)
-    for measure in (start_up, small_jobs, after_the_end, many_tasks, launcher_memory, log_throughput, *in_this_process):
+    for name in args.only or MEASURES:
+        measure = MEASURES[name]
         for figure in measure(quick=args.quick):
             print(figure, flush=True)
             missed = missed or not figure.kept
@@ -123,6 +125,76 @@ def largest(*, quick: bool) -> list[Figure]:
     seconds = statistics.median(taken)
     name = f"{made.task_count:,} instances, {len(made.roles)} roles, {len(text) / 1024:.0f} KiB"
     return [Figure(name, f"{seconds * 1e3:.0f} ms", "one second", seconds, 1.0)]
+
+
+def hostile_input(*, quick: bool) -> list[Figure]:
+    """Texts and logs made to be dear, each against half a second of CPU."""
+    from pailot.lifecycle.exits import TAIL_CHARACTERS, End, classify
+    from pailot.protocol import InvalidJob
+    from tests.unit.protocol.hostile import HOSTILE
+
+    def check(text: str) -> None:
+        try:
+            read(text)
+        except InvalidJob:
+            pass  # as it should
+
+    def explain(log: str) -> None:
+        classify(End(1), log)
+
+    logs = ["mpirun exited on signal 11x ", "signal SIGSEGVx ", "[x]: a.b.", "[Errno 2] can't open file "]
+    cases: list[tuple[str, str, Callable[[str], None]]] = [(name, text, check) for name, (text, _) in HOSTILE.items()]
+    for each in logs:
+        log = each * (TAIL_CHARACTERS // len(each))
+        cases += [(f"a log of {each!r}", log, explain), (f"a log of lines of {each!r}", log.replace(" ", "\n"), explain)]
+    worst, where = 0.0, ""
+    for name, text, work in cases:
+        taken = []
+        for _ in range(2 if quick else 5):
+            began = time.process_time()
+            work(text)
+            taken.append(time.process_time() - began)
+        if min(taken) > worst:
+            worst, where = min(taken), name
+    return [Figure(f"hostile input, the worst of {len(cases)}", f"{worst * 1e3:.0f} ms", f"500 ms ({where})", worst / 0.5, 1.0)]
+
+
+def placing(*, quick: bool) -> list[Figure]:
+    """What each of 4,000 tasks is told of the others, against a fifth of a second of CPU."""
+    from pailot.planning.placement import Placement, peers, shared_variables, task_variables
+
+    made = plan(read(largest_job()))
+    tasks = [(role.name, index) for role in made.roles.values() for index in range(role.instances)]
+    ports = {
+        (name, index): {label: (20000,) * count for label, count in made.roles[name].resources.ports.items()}
+        for name, index in tasks
+    }
+    placement = Placement(dict.fromkeys(tasks, "10.0.0.1"), ports)
+    taken = []
+    for _ in range(2 if quick else 5):
+        began = time.process_time()
+        shared_variables(made, placement)
+        for role, index in tasks:
+            task_variables(made, placement, role, index)
+        peers(made, placement)
+        taken.append(time.process_time() - began)
+    seconds = statistics.median(taken)
+    return [Figure(f"placing {len(tasks):,} tasks", f"{seconds * 1e3:.0f} ms", "200 ms", seconds / 0.2, 1.0)]
+
+
+MEASURES: dict[str, Callable[..., list[Figure]]] = {
+    "start-up": start_up,
+    "small-jobs": small_jobs,
+    "after-the-end": after_the_end,
+    "many-tasks": many_tasks,
+    "launcher-memory": launcher_memory,
+    "log-throughput": log_throughput,
+    "cpu-per-job": cpu_per_job,
+    "memory-over-many-jobs": memory_over_many_jobs,
+    "largest-job": largest,
+    "hostile-input": hostile_input,
+    "placing": placing,
+}
 
 
 def _cpu(texts: list[str], work: Callable[[str], object]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parent.parent
 
@@ -53,6 +54,29 @@ def oracle() -> Iterator[Oracle]:
     started = Oracle(node)
     yield started
     started.close()
+
+
+@pytest.fixture
+def span(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], range]]:
+    """Gives as many ports in a row, which no other run or test on this machine is given before the test has ended."""
+    from pailot.runtime.ports import Ports, PortTaken, port_ranges
+
+    with monkeypatch.context() as without:
+        without.delenv("PAILOT_LOCKS", raising=False)  # the folder that all share
+        reserved = Ports()
+
+    def find(count: int) -> range:
+        ports = max(port_ranges(), key=len)
+        while True:
+            first = random.choice(ports[:-count])
+            try:
+                reserved.take_exactly(first, count)
+            except PortTaken:
+                continue
+            return range(first, first + count)
+
+    yield find
+    reserved.close()
 
 
 @pytest.fixture(scope="session")

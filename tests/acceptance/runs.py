@@ -11,6 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+# How long a test waits for what must come: for a machine that is very busy.
+PATIENCE = 300.0
+
 JOB = """\
 protocolVersion: 2
 name: {name}
@@ -83,14 +86,15 @@ class Home:
         self.started: list[subprocess.Popen[str]] = []
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith("PAILOT_")} | {
             "PAILOT_HOME": str(folder / "home"),
-            "PAILOT_LOCKS": str(folder / "locks"),
             "XDG_CACHE_HOME": str(folder / "cache"),
             "XDG_STATE_HOME": str(folder / "state"),
             "LOGNAME": "me",
         }
 
     def start(self, text: str, *options: str, **environment: str) -> subprocess.Popen[str]:
-        """`pailot run` of a job, left running."""
+        """`pailot run` of a job, left running. All runs on the machine share ports, those of one home also declared GPUs."""
+        if "PAILOT_GPUS" in environment:
+            environment = {"PAILOT_LOCKS": str(self.folder / "locks"), **environment}
         (self.cwd / "job.yaml").write_text(text)
         process = subprocess.Popen(
             [sys.executable, "-m", "pailot", "run", "job.yaml", *options],
@@ -116,12 +120,12 @@ class Home:
         for pid in processes_with(str(self.folder)):
             _kill(pid)
 
-    def run(self, text: str, *options: str, timeout: float = 60, **environment: str) -> Result:
+    def run(self, text: str, *options: str, timeout: float = PATIENCE, **environment: str) -> Result:
         process = self.start(text, *options, **environment)
         out, err = process.communicate(timeout=timeout)
         return Result(process.returncode, out, err)
 
-    def pailot(self, *arguments: str, timeout: float = 60) -> Result:
+    def pailot(self, *arguments: str, timeout: float = PATIENCE) -> Result:
         command = [sys.executable, "-m", "pailot", *arguments]
         done = subprocess.run(
             command,
@@ -171,7 +175,7 @@ def processes_with(marker: str) -> list[int]:
     return found
 
 
-def wait_for(condition: Any, seconds: float = 30.0, what: str = "it") -> Any:
+def wait_for(condition: Any, seconds: float = PATIENCE, what: str = "it") -> Any:
     """Until a condition holds; for things outside our processes that tell nobody."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -182,7 +186,7 @@ def wait_for(condition: Any, seconds: float = 30.0, what: str = "it") -> Any:
     raise AssertionError(f"{what} did not happen within {seconds} s")
 
 
-def no_process_left(marker: str, seconds: float = 20.0) -> None:
+def no_process_left(marker: str, seconds: float = PATIENCE) -> None:
     try:
         wait_for(lambda: not processes_with(marker), seconds, f"the end of all processes with {marker}")
     except AssertionError:

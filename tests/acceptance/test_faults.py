@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .runs import Home, job, no_process_left, role, wait_for
+from .runs import PATIENCE, Home, job, no_process_left, role, wait_for
 
 REPETITIONS = int(os.environ.get("PAILOT_FAULT_REPETITIONS", "3"))
 
@@ -81,7 +81,7 @@ def test_a_shim_is_killed(home: Home, repetition: int) -> None:
         if "line 3" in line:
             break
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 3
     no_process_left(marker)
     assert any(
@@ -100,7 +100,7 @@ def test_a_task_is_killed_and_the_job_says_so(home: Home, repetition: int) -> No
     (shim,) = children_of(process.pid)
     bash = next(pid for pid in children_of(shim) if b"main.sh" in Path(f"/proc/{pid}/cmdline").read_bytes())
     os.kill(bash, signal.SIGKILL)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "SIGKILL" in err
     no_process_left(marker)
@@ -147,7 +147,7 @@ def test_a_full_disk_ends_the_job_with_that_reason(home: Home) -> None:
 
 
 def test_a_thousand_tasks_in_one_job(home: Home) -> None:
-    done = home.run(job(role("true", instances=1000, memory=0)), "--quiet", timeout=120)
+    done = home.run(job(role("true", instances=1000, memory=0)), "--quiet")
     assert done.status == 0
     assert home.show()["state"] == "SUCCEEDED"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .runs import Home, job, no_process_left, role, wait_for
+from .runs import PATIENCE, Home, job, no_process_left, role, wait_for
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_one_interrupt_stops_with_grace_and_exit_callbacks_learn_it(home: Home) 
     assert process.stdout
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (3, "saved\nstopped 3\n")
     assert "STOPPED" in err
     assert home.show()["state"] == "STOPPED"
@@ -144,7 +144,7 @@ def test_two_interrupts_kill_at_once(home: Home) -> None:
     process.send_signal(signal.SIGINT)
     assert any("once more" in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == 3
 
 
@@ -155,7 +155,7 @@ def test_after_its_grace_a_stubborn_task_is_killed_with_all_it_started(home: Hom
     assert process.stdout
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == 3
     no_process_left(marker)
 
@@ -219,7 +219,7 @@ def test_running_it_again_is_normal_but_not_twice_at_once(home: Home) -> None:
     assert (second.status, "is running already" in second.err) == (2, True)
     assert home.run(text, "--unique", "--quiet").status == 0
     assert home.pailot("stop", "demo").status == 0
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE)
 
 
 def test_detached_runs_are_seen_from_any_shell(home: Home) -> None:
@@ -261,7 +261,7 @@ def test_a_held_task_can_be_entered(home: Home) -> None:
     entered = home.pailot("enter", "demo", "main", "0", "--command", "cat file; echo $PAI_TASK_INDEX")
     assert entered.out == "kept\n0\n"
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE)
 
 
 def test_gpus_are_given_exclusively(home: Home) -> None:
@@ -284,7 +284,7 @@ def test_a_closed_terminal_does_not_end_the_job(home: Home) -> None:
     process = home.start(job(role("for i in 1 2 3; do echo $i; sleep 0.05; done; echo end")))
     assert process.stdout
     process.stdout.close()
-    process.wait(timeout=30)
+    process.wait(timeout=PATIENCE)
     assert process.stderr
     process.stderr.close()
     assert home.pailot("logs", "demo").out.endswith("end\n")
@@ -332,7 +332,7 @@ def test_a_sandboxed_task_has_its_grace(home: Home) -> None:
     assert process.stdout
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=30)[0] == "saved\n"
+    assert process.communicate(timeout=PATIENCE)[0] == "saved\n"
 
 
 def test_logs_are_rotated_where_asked_and_offsets_go_on(home: Home) -> None:
@@ -358,12 +358,12 @@ def test_waiting_for_a_gpu_names_who_holds_it_and_can_be_stopped(home: Home) -> 
     assert second.stderr
     assert any("me~holder" in line for line in second.stderr)
     second.send_signal(signal.SIGINT)
-    second.communicate(timeout=30)
+    second.communicate(timeout=PATIENCE)
     assert second.returncode == 3
     third = home.start(job(role("echo mine", gpu=1), name="third"), "--quiet", PAILOT_GPUS="1")
     first.send_signal(signal.SIGINT)
-    first.communicate(timeout=60)
-    assert third.communicate(timeout=60)[0] == "mine\n"
+    first.communicate(timeout=PATIENCE)
+    assert third.communicate(timeout=PATIENCE)[0] == "mine\n"
 
 
 def test_a_detached_job_is_tried_again_to_its_verdict(home: Home) -> None:
@@ -411,7 +411,7 @@ def test_following_logs_goes_on_with_the_next_attempt(home: Home) -> None:
     (home.cwd / "go0").touch()
     assert follower.stdout.readline() == "attempt 1\n"
     (home.cwd / "go1").touch()
-    assert follower.communicate(timeout=30)[0] == ""
+    assert follower.communicate(timeout=PATIENCE)[0] == ""
     assert home.pailot("wait", "demo").status == 0
 
 
@@ -428,7 +428,7 @@ def test_two_interrupts_kill_also_after_the_verdict(home: Home) -> None:
     for _ in range(2):
         process.send_signal(signal.SIGINT)
         assert process.stderr.readline()
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
 
 

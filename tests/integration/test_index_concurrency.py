@@ -135,16 +135,17 @@ for each in range(count):
     for attempt in range(8):
         writer = start(processes, code, path, attempt, 100_000)
         go([writer])
-        time.sleep(0.05 + 0.037 * attempt)
+        assert writer.stdout
+        told.extend(writer.stdout.readline().strip() for _ in range(1 + 7 * attempt))
         writer.send_signal(signal.SIGKILL)
-        out, errors = writer.communicate(timeout=60)
+        out, errors = writer.communicate(timeout=300)
         assert errors == ""
         told.extend(out.splitlines())
         with Index(path) as index:
             assert all(index.get(id) for id in told if len(id) == 16)
             index.add(JobRow(f"after{attempt}", "after", "bob", "FAILED", "local", "/jobs", 1.0))
         check(path)
-    assert told
+    assert len(told) >= 8
 
 
 def test_others_go_on_while_the_file_is_made_anew(path: str, processes: list[subprocess.Popen[str]]) -> None:
@@ -174,7 +175,7 @@ print("done")
             time.sleep(0.02)
         Path(path + ".stop").touch()
         for process in processes:
-            out, errors = process.communicate(timeout=120)
+            out, errors = process.communicate(timeout=300)
             assert (out, errors) == ("done\n", "")
         assert index.latest("kept")
         assert len([row for row in index.page(limit=1000) if row.name == "last"]) == 2

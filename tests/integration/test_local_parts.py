@@ -105,7 +105,7 @@ def deadline() -> Iterator[None]:
         raise TimeoutError("the test waits for something that does not come")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(60)
+    signal.alarm(300)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
@@ -127,10 +127,11 @@ def others() -> Iterator[Callable[..., Other]]:
 # Locks
 
 
-def test_processes_that_compete_are_given_different_ports(others: Callable[..., Other]) -> None:
+def test_processes_that_compete_are_given_different_ports(others: Callable[..., Other], span: Callable[[int], range]) -> None:
+    ports = span(800)
     crowd = [others() for _ in range(4)]
     for each in crowd:
-        assert each.ask("globals().update(ports=Ports([range(21000, 21800)]))") is None
+        assert each.ask(f"globals().update(ports=Ports([{ports!r}]))") is None
     for each in crowd:
         each.tell("sum((ports.take(10) for _ in range(20)), [])")
     taken = [port for each in crowd for port in eval(each.hear())]
@@ -140,36 +141,40 @@ def test_processes_that_compete_are_given_different_ports(others: Callable[..., 
     assert len(crowd[0].ask("ports.take(200)")) == 200
 
 
-def test_ports_outlive_the_parent_with_its_forked_child_and_no_longer(others: Callable[..., Other]) -> None:
+def test_ports_outlive_the_parent_with_its_forked_child_and_no_longer(
+    others: Callable[..., Other], span: Callable[[int], range]
+) -> None:
+    first, second, third = span(3)
     life, end = os.pipe()
     other = others(life)
     other.ask("globals().update(ports=Ports())")
-    assert other.ask("ports.take_exactly(21900, 3)") == [21900, 21901, 21902]
+    assert other.ask(f"ports.take_exactly({first}, 3)") == [first, second, third]
     assert other.ask(f"child({life})") is None
     os.close(life)
     other.process.kill()
     other.process.wait()  # its output stays open: the child has it
     ports = Ports()
-    with pytest.raises(PortTaken, match="port 21901 is reserved by another run"):
-        ports.take_exactly(21901)
+    with pytest.raises(PortTaken, match=f"port {second} is reserved by another run"):
+        ports.take_exactly(second)
     os.close(end)
     freed = Locks("ports")
-    freed.wait(21901)
+    freed.wait(second)
     freed.close()
-    assert ports.take_exactly(21900, 3) == [21900, 21901, 21902]
+    assert ports.take_exactly(first, 3) == [first, second, third]
     ports.close()
 
 
-def test_a_program_started_by_exec_keeps_no_port(others: Callable[..., Other]) -> None:
+def test_a_program_started_by_exec_keeps_no_port(others: Callable[..., Other], span: Callable[[int], range]) -> None:
+    (port,) = span(1)
     life, end = os.pipe()
     other = others(life)
     other.ask("globals().update(ports=Ports())")
-    other.ask("ports.take_exactly(21910)")
+    other.ask(f"ports.take_exactly({port})")
     assert other.ask(f"subprocess.Popen(['cat'], stdin={life}).pid") > 0
     other.process.kill()
     other.process.wait()
     ports = Ports()
-    assert ports.take_exactly(21910) == [21910]
+    assert ports.take_exactly(port) == [port]
     ports.close()
     for descriptor in (life, end):
         os.close(descriptor)

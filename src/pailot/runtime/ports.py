@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import chain
 
 from .locks import Locks
 
@@ -53,7 +54,7 @@ class Ports:
         in_use = _probe()
         for ports in port_ranges() if self._ranges is None else self._ranges:
             start = int.from_bytes(os.urandom(4), "big") % max(1, len(ports))
-            for port in (*ports[start:], *ports[:start]):
+            for port in chain(ports[start:], ports[:start]):  # few of them are needed
                 if len(taken) == count:
                     return taken
                 if not self._take_one(port, in_use):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import string
-import time
 from typing import Any
 
 import pytest
@@ -15,6 +14,8 @@ from hypothesis import strategies as st
 from pailot.protocol.yaml import LIMITS, Document, List, Map, YamlError, parse
 from pailot.protocol.yaml.lines import NotPlainLines, read_lines
 from pailot.protocol.yaml.parser import Parser
+
+from .hostile import HOSTILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -367,62 +368,14 @@ def test_refusals_say_what_to_do(text: str, words: str) -> None:
 
 # Hostile input
 
-KIB = 1024
-MANY_KEYS = "&a {" + ",".join(f"k{number}: 1" for number in range(1000)) + "}"
-HOSTILE: dict[str, tuple[str, str | None]] = {
-    "open brackets": ("[" * 100 * KIB, "yaml-limit"),
-    "open braces": ("{" * 100 * KIB, "yaml-limit"),
-    "dashes": ("- " * 50 * KIB, "yaml-limit"),
-    "question marks": ("? " * 50 * KIB, "yaml-limit"),
-    "question marks in braces": ("{" + "? " * 50 * KIB, "yaml-syntax"),
-    "deep indentation": ("".join(" " * depth + "a:\n" for depth in range(400)), "yaml-limit"),
-    "deep lists": ("".join(" " * depth + "-\n" for depth in range(400)), "yaml-limit"),
-    "brackets below keys": ("a:\n  b:\n    c: " + "[" * 62 + "]" * 62, "yaml-limit"),
-    "alias bomb": ("a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 20)), "yaml-limit"),
-    "merge bomb": (f"a: {MANY_KEYS}\n" + "".join(f"b{number}:\n  <<: *a\n" for number in range(1000)), "yaml-limit"),
-    "merge list": (f"a: {MANY_KEYS}\nb:\n  <<: [" + "*a," * 10_000 + "]\n", "yaml-limit"),
-    "too large": ("a" * (KIB * KIB + 1), "yaml-limit"),
-    "too large in bytes": ("é" * (KIB * KIB // 2 + 1), "yaml-limit"),
-    "as large as allowed": ("a" * KIB * KIB, None),
-    "too many items": ("a:\n" + "- b: 1\n" * 25_001, "yaml-limit"),
-    "a long line of items": ("[" + ("a" * 29 + ",") * 20_000 + "]", None),
-    "NUL": ("\0", "yaml-encoding"),
-    "binary": (bytes(range(256)).decode("latin-1"), "yaml-encoding"),
-    "decoded badly": (b"a: \xff\xfe".decode("utf-8", "surrogateescape"), "yaml-encoding"),
-    "a number of 100000 digits": ("a: " + "1" * 100_000, None),
-    "a hexadecimal number": ("a: 0x" + "f" * 100_000, None),
-    "a number with a large exponent": ("a: 1e" + "9" * 100_000, None),
-    "sixties": ("a: " + ":".join(["59"] * 30_000), None),
-    "underscores": ("a: 1" + "_" * 100_000, None),
-    "one line": ("a: " + "b" * 100 * KIB, None),
-    "one line of words": ("a: " + "b " * 50 * KIB, None),
-    "a key of spaces": ("a" + " " * 100 * KIB + "b: 1", None),
-    "empty lines": ("a: b\n" + "\n" * 200 * KIB + "  c", None),
-    "comments": ("#\n" * 100 * KIB, None),
-    "quotes in quotes": ("a: '" + "''" * 50 * KIB + "'", None),
-    "an open quote": ("a: '" + "''" * 50 * KIB, "yaml-syntax"),
-    "backslashes": ('"' + "\\" * (100 * KIB + 1), "yaml-syntax"),
-    "escapes": ('"' + "\\u00e9" * 50 * KIB + '"', None),
-    "colons": (":" * 100 * KIB, None),
-    "keys of keys": ("a: " * 30 * KIB, "yaml-syntax"),
-    "documents": ("---\n" * 20 * KIB, "yaml-documents"),
-    "directives": ("%YAML 1.2\n" * 10 * KIB, "yaml-syntax"),
-    "tabs": ("\t" * 100 * KIB, None),
-    "anchors": ("&a " * 50 * KIB, "yaml-syntax"),
-    "blocks of all depths": ("".join(f"k{n}: |\n{' ' * (n % 500 + 1)}x\n" for n in range(1500)), None),
-    "blank block": ("a: |\n" + "\n" * 200 * KIB, None),
-}  # fmt: skip
-
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_input_costs_little_and_gives_a_value_or_one_error(name: str) -> None:
+def test_hostile_input_gives_a_value_or_one_error(name: str) -> None:
     text, code = HOSTILE[name]
-    start = time.process_time()
     found = outcome(text)
     if isinstance(found, Document) and isinstance(found.root, Map):
         for key in found.root:
             found.offset((key,))
-    assert time.process_time() - start < 2
     assert (found.code if isinstance(found, YamlError) else None) == code
 
 

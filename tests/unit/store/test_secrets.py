@@ -180,7 +180,7 @@ def test_processes_that_start_at_once_get_the_same_key(box: SecretBox) -> None:
         writer.stdin.write(b"go\n")
         writer.stdin.flush()
     for writer in writers:
-        sealed, errors = writer.communicate(timeout=60)
+        sealed, errors = writer.communicate(timeout=300)
         assert errors == b""
         assert box.open("job1", sealed) == {"from": "x"}
     assert len(Path(box.file).read_text().split()) == 1
