@@ -4,7 +4,8 @@
 
     job = pailot.load("job.yaml")      # or raises pailot.InvalidJob with every problem
     plan = pailot.plan(job)            # exactly what each task would run
-    print(plan.roles["worker"].scripts.main)
+    run = pailot.run(job)              # really runs it; run.logs(follow=True), run.stop(), ...
+    run.result()                       # waits for success, or raises pailot.JobFailed
 
 Names are loaded when first used: `import pailot` costs nothing.
 """
@@ -15,22 +16,94 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .api import load, loads, plan
+    from .api import plan
+    from .engines.base import EngineError
     from .planning import Plan
-    from .protocol import InvalidJob, Job, PailotError, Problem
+    from .protocol import InvalidJob, PailotError, Problem
+    from .sdk.builders import Auth, Callback, Data, Deployment, DockerImage, Output, Prerequisite, Script, TaskRole
+    from .sdk.errors import JobFailed, JobStopped, RunError, WaitTimeout
+    from .sdk.job import Job, load, loads
+    from .sdk.run import Event, Logs, Result, Run
+    from .sdk.start import get, run, run_async, runs
+    from .service.launch import Conflict
+    from .service.runs import NoSuchRun
+    from .settings import BadSetting
+    from .store import StoreError
 
 _HOMES = {
-    "load": "api",
-    "loads": "api",
     "plan": "api",
     "Plan": "planning",
     "InvalidJob": "protocol",
-    "Job": "protocol",
     "PailotError": "protocol",
     "Problem": "protocol",
+    "EngineError": "engines.base",
+    "Conflict": "service.launch",
+    "NoSuchRun": "service.runs",
+    "BadSetting": "settings",
+    "StoreError": "store",
+    "Auth": "sdk.builders",
+    "Callback": "sdk.builders",
+    "Data": "sdk.builders",
+    "Deployment": "sdk.builders",
+    "DockerImage": "sdk.builders",
+    "Output": "sdk.builders",
+    "Prerequisite": "sdk.builders",
+    "Script": "sdk.builders",
+    "TaskRole": "sdk.builders",
+    "JobFailed": "sdk.errors",
+    "JobStopped": "sdk.errors",
+    "RunError": "sdk.errors",
+    "WaitTimeout": "sdk.errors",
+    "Job": "sdk.job",
+    "load": "sdk.job",
+    "loads": "sdk.job",
+    "Event": "sdk.run",
+    "Logs": "sdk.run",
+    "Result": "sdk.run",
+    "Run": "sdk.run",
+    "get": "sdk.start",
+    "run": "sdk.start",
+    "run_async": "sdk.start",
+    "runs": "sdk.start",
 }
 
-__all__ = ["InvalidJob", "Job", "PailotError", "Plan", "Problem", "__version__", "load", "loads", "plan"]
+__all__ = [
+    "Auth",
+    "BadSetting",
+    "Callback",
+    "Conflict",
+    "Data",
+    "Deployment",
+    "DockerImage",
+    "EngineError",
+    "Event",
+    "InvalidJob",
+    "Job",
+    "JobFailed",
+    "JobStopped",
+    "Logs",
+    "NoSuchRun",
+    "Output",
+    "PailotError",
+    "Plan",
+    "Prerequisite",
+    "Problem",
+    "Result",
+    "Run",
+    "RunError",
+    "Script",
+    "StoreError",
+    "TaskRole",
+    "WaitTimeout",
+    "__version__",
+    "get",
+    "load",
+    "loads",
+    "plan",
+    "run",
+    "run_async",
+    "runs",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -32,6 +32,8 @@ class Value:
         own = tuple(name for name in cls.__dict__.get("__annotations__", ()) if name[0] != "_")
         inherited = tuple(name for name in cls._fields if name not in own)
         cls._fields = inherited + own
+        if "__init__" in cls.__dict__:
+            return  # a class may be made in a way of its own; it then has to copy itself, too
         defaults = {name: getattr(cls, name) for name in cls._fields if hasattr(cls, name)}
         arguments = ", ".join(f"{name}=_defaults[{name!r}]" if name in defaults else name for name in cls._fields)
         items = ", ".join(f"{name!r}: {name}" for name in cls._fields)

@@ -24,10 +24,20 @@ class Watch:
         if self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), _MODIFY_OR_NEW) >= 0:
             self._watched.add(folder)
 
-    def wait(self, seconds: float) -> None:
-        """Until something changed, or the time is up (a network file system tells nothing)."""
+    def wait(self, seconds: float, also: int = -1) -> None:
+        """Until something changed, or the time is up (a network file system tells nothing), or `also` is readable."""
+        poller = select.poll()  # unlike select, for descriptors beyond 1024 too
+        if also >= 0:
+            poller.register(also, select.POLLIN)
         if self._descriptor < 0:
-            select.select([], [], [], min(seconds, 0.25))
+            poller.poll(min(seconds, 0.25) * 1000)
             return
-        if select.select([self._descriptor], [], [], seconds)[0]:
+        poller.register(self._descriptor, select.POLLIN)
+        if any(found == self._descriptor for found, _ in poller.poll(max(0.0, seconds) * 1000)):
             os.read(self._descriptor, 1 << 16)
+
+    def close(self) -> None:
+        """Be told nothing any more."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1

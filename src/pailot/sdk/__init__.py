@@ -1,0 +1,1 @@
+"""The Python front door: jobs as objects, runs as objects. `import pailot` exports what is here."""

@@ -1,0 +1,228 @@
+"""`pailot.Job`: one kind of object for a job that was read from a file and a job that was written in Python.
+
+Both are what the reader makes of a text: a job built here is first written as a job file, then read, so that it is
+checked by the same rules, means the same, and `to_yaml()` is the file that any other program would be given.
+"""
+
+from __future__ import annotations
+
+import os
+
+from .. import api
+from ..protocol import model
+from .builders import collect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any, Self
+
+    from ..planning import Plan
+    from .builders import Deployment, Prerequisite, TaskRole
+    from .run import Run
+
+MASK = "******"
+
+
+class Job(model.Job):
+    """A job, checked. Raises InvalidJob with everything that is wrong with it.
+
+    >>> job = Job("hello", {"main": TaskRole(commands="echo hello", image="debian")})
+    >>> job.task_roles["main"].instances
+    1
+    """
+
+    def __init__(
+        self,
+        name: str,
+        task_roles: Mapping[str, TaskRole],
+        *,
+        prerequisites: Sequence[Prerequisite] = (),
+        parameters: Mapping[str, Any] | None = None,
+        secrets: Mapping[str, Any] | None = None,
+        job_retry_count: int = 0,
+        deployments: Sequence[Deployment] = (),
+        deployment: str | None = None,
+        virtual_cluster: str | None = None,
+        version: str | None = None,
+        contributor: str | None = None,
+        description: str | None = None,
+        extras: Mapping[str, Any] | None = None,
+        environment: Mapping[str, Any] | None = None,
+        code: str | os.PathLike[str] | None = None,
+        max_run_seconds: float | None = None,
+        lenient: bool = False,
+        library: Iterable[str] = (),
+    ) -> None:
+        from ..protocol.yaml.writer import dump
+
+        needed, roles = collect(task_roles, prerequisites)
+        more = dict(extras or {})
+        options = dict(more.get("pailot") or {})
+        options |= {"environment": {**options.get("environment", {}), **environment}} if environment else {}
+        options |= {"code": os.fspath(code)} if code is not None else {}
+        options |= {"maxRunSeconds": max_run_seconds} if max_run_seconds is not None else {}
+        defaults = {"virtualCluster": virtual_cluster, "deployment": deployment}
+        document = {
+            "protocolVersion": 2,
+            "name": name,
+            "type": "job",
+            "version": version,
+            "contributor": contributor,
+            "description": description,
+            "prerequisites": [each.to_dict() for each in needed] or None,
+            "parameters": dict(parameters) if parameters else None,
+            "secrets": dict(secrets) if secrets else None,
+            "jobRetryCount": job_retry_count or None,
+            "taskRoles": roles,
+            "deployments": [each.to_dict() for each in deployments] or None,
+            "defaults": {key: value for key, value in defaults.items() if value is not None} or None,
+            "extras": {**more, **({"pailot": options} if options else {})} or None,
+        }
+        text = dump({key: _plain(value) for key, value in document.items() if value is not None})
+        self.__dict__.update(api.read_job(text, "-", lenient=lenient, library=library).__dict__)
+
+    def to_dict(self, *, with_secrets: bool = False) -> dict[str, Any]:
+        """The job file as plain values (protocol v2); secrets are masked unless asked for."""
+        if self.origin is None:
+            raise ValueError("this job has no text")
+        document = self.origin.document
+        if self.legacy:
+            from ..protocol.convert import to_v2
+
+            root, _ = to_v2(document)
+        else:
+            root = dict(document.root)
+        root["name"] = self.name
+        if "secrets" in root and not with_secrets:
+            root["secrets"] = MASK
+        return root
+
+    def to_yaml(self, *, with_secrets: bool = False) -> str:
+        """The job file (protocol v2); secrets are masked unless asked for. As it was read, if nothing has changed."""
+        from ..protocol.yaml.writer import dump
+
+        if self.origin and not self.legacy and not self.origin.overridden and (with_secrets or not self.secrets.names()):
+            document = self.origin.document
+            if document.root.get("name") == self.name:
+                return document.text
+        return dump(self.to_dict(with_secrets=with_secrets))
+
+    def save(self, path: str | os.PathLike[str], *, with_secrets: bool = False) -> None:
+        """Write the job file; with secrets, readable by you alone."""
+        mode = 0o600 if with_secrets and self.secrets.names() else 0o666
+        text = self.to_yaml(with_secrets=with_secrets)
+        with open(path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
+            stream.write(text)
+
+    def changed(
+        self,
+        overrides: Mapping[str, Any] | None = None,
+        *,
+        secrets: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        deployment: str | None = None,
+        virtual_cluster: str | None = None,
+        library: Iterable[str] = (),
+    ) -> Job:
+        """The same job with some values changed: `job.changed({"parameters.lr": 0.1}, name="second")`."""
+        text = self.to_yaml(with_secrets=True)
+        changes = api.changes_from(overrides, secrets, name, deployment, virtual_cluster)
+        return adopt(api.read_job(text, "-", changes, lenient=self.lenient, library=library))
+
+    def plan(self, user: str | None = None) -> Plan:
+        """Exactly what the job will run."""
+        return api.plan(self, user)
+
+    def run(self, **options: Any) -> Run:
+        """Run it; see `pailot.run` for the options."""
+        from .start import run
+
+        return run(self, **options)
+
+    def replace(self, **changes: Any) -> Self:
+        made = object.__new__(type(self))
+        made.__dict__.update({**self.__dict__, **changes})
+        return made
+
+
+def adopt(job: model.Job) -> Job:
+    """A job that was read, as `pailot.Job`."""
+    if isinstance(job, Job):
+        return job
+    made = object.__new__(Job)
+    made.__dict__.update(job.__dict__)
+    return made
+
+
+def without_secrets(text: str) -> Job:
+    """A job from a text whose secrets are masked; references to them stay as they are."""
+    from ..protocol.overrides import Override
+
+    masked = "\nsecrets:" in text or text.startswith("secrets:")
+    changes = [Override(("secrets",), {}, "the masked secrets")] if masked else []
+    return adopt(api.read_job(text, "-", changes, lenient=True))
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    secrets: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    deployment: str | None = None,
+    virtual_cluster: str | None = None,
+    lenient: bool = False,
+    library: Iterable[str] = (),
+) -> Job:
+    """Read a job file (v2 YAML or v1 JSON; '-' is standard input); raises InvalidJob with all problems.
+
+    `overrides` maps dotted paths to values: `load("job.yaml", overrides={"parameters.lr": 0.1})`.
+    """
+    return adopt(
+        api.load(
+            path,
+            overrides=overrides,
+            secrets=secrets,
+            name=name,
+            deployment=deployment,
+            virtual_cluster=virtual_cluster,
+            lenient=lenient,
+            library=library,
+        )
+    )
+
+
+def loads(
+    text: str,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    secrets: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    deployment: str | None = None,
+    virtual_cluster: str | None = None,
+    lenient: bool = False,
+    library: Iterable[str] = (),
+) -> Job:
+    """Read a job from a text; as `load` otherwise."""
+    return adopt(
+        api.loads(
+            text,
+            overrides=overrides,
+            secrets=secrets,
+            name=name,
+            deployment=deployment,
+            virtual_cluster=virtual_cluster,
+            lenient=lenient,
+            library=library,
+        )
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists and paths as texts, so that the writer knows every value."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return os.fspath(value) if isinstance(value, os.PathLike) else value

@@ -1,0 +1,232 @@
+"""Where a run is looked at: its folder on this machine. `remote` has the same for a server."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..protocol.problems import PailotError, suggestion
+from ..service.folder import JobFolder
+from ..service.watch import Watch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any, Protocol, TypeAlias
+
+    Line: TypeAlias = tuple[str, int, str]
+    """Role, index, text without its end."""
+
+    class Place(Protocol):
+        """What a Run asks; every call may come from any thread, and one that waits ends early when `quit` is set."""
+
+        name: str
+        id: str
+
+        def record(self) -> dict[str, Any]:
+            """What `pailot show --json` prints, with `task` and `lastLines` of the task that decided."""
+
+        def wait(self, timeout: float | None, quit: Quit) -> bool:
+            """Until the run is over; False when the time is up first."""
+
+        def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
+            """What happened so far, then what happens, until the run is over."""
+
+        def lines(self, role: str | None, index: int | None, stream: str, follow: bool, quit: Quit) -> Iterator[Line]:
+            """What tasks printed."""
+
+        def stop(self, now: bool) -> None:
+            """Ask the run to stop."""
+
+        def delete(self) -> None:
+            """Remove the record of a run that is over."""
+
+        def source(self) -> str:
+            """The job file, secrets masked."""
+
+
+class Quit:
+    """Ends a wait from another thread."""
+
+    def __init__(self) -> None:
+        self.reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self.is_set = False
+
+    def set(self) -> None:
+        if not self.is_set:
+            self.is_set = True
+            os.write(self._writer, b"!")
+
+    def __del__(self) -> None:
+        os.close(self.reader)
+        os.close(self._writer)
+
+
+class Here:
+    """A run of this machine: everything is read from its folder."""
+
+    LOOK_SECONDS = 1.0  # how soon a driver that was killed is noticed; all else is told by the kernel
+
+    def __init__(self, run_id: str, name: str, folder: str) -> None:
+        self.id, self.name, self.folder = run_id, name, JobFolder(folder)
+
+    def record(self) -> dict[str, Any]:
+        from ..service.runs import NoSuchRun, describe, open_index, refresh
+
+        with open_index() as index:
+            row = index.get(self.id)
+            if row is None:
+                raise NoSuchRun(f"the record of '{self.name}' ({self.id}) is gone")
+            found = describe(refresh(row, index), self.folder)
+        found["labels"] = dict(row.labels or {})
+        return {**found, **self._blamed()}
+
+    def _blamed(self) -> dict[str, Any]:
+        verdict = self.folder.verdict() or {}
+        role, index = verdict.get("role"), verdict.get("index")
+        if role is None:
+            return {"task": None, "lastLines": []}
+        ended = [
+            each
+            for each in self.folder.events()
+            if each["event"] == "task-ended" and (each["role"], each["index"]) == (role, index)
+        ]
+        return {"task": f"{role}:{index}", "lastLines": ended[-1].get("lastLines") or [] if ended else []}
+
+    def wait(self, timeout: float | None, quit: Quit) -> bool:
+        end = None if timeout is None else time.monotonic() + timeout
+        watch = Watch()
+        watch.add(self.folder.path)
+        try:
+            while not self._over():
+                left = self.LOOK_SECONDS if end is None else min(self.LOOK_SECONDS, end - time.monotonic())
+                if left <= 0 or quit.is_set:
+                    return False
+                watch.wait(left, quit.reader)
+            return True
+        finally:
+            watch.close()
+
+    def _over(self) -> bool:
+        if self.folder.verdict() is not None:
+            return True
+        if self.folder.is_driven():
+            return False
+        from ..service.runs import recover
+
+        return recover(self.folder) is not None
+
+    def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
+        seen = 0
+        watch = Watch()
+        watch.add(self.folder.path)
+        try:
+            while not quit.is_set:
+                over = self._over()
+                found = self.folder.events()
+                yield from found[seen:]
+                seen = max(seen, len(found))
+                if any(each["event"] == "ended" for each in found) or (over and not self.folder.is_driven()):
+                    return
+                watch.wait(self.LOOK_SECONDS, quit.reader)
+        finally:
+            watch.close()
+
+    def lines(self, role: str | None, index: int | None, stream: str, follow: bool, quit: Quit) -> Iterator[Line]:
+        roles = self.folder.plan().get("taskRoles", {})
+        if role is not None and role not in roles:
+            raise PailotError(f"'{self.name}' has no role '{role}'{suggestion(role, roles)}")
+        tasks = [
+            (name, number)
+            for name, node in roles.items()
+            for number in range(node["instances"])
+            if role in (None, name) and index in (None, number)
+        ]
+        if not tasks:
+            raise PailotError(f"'{self.name}' has no task {role or 'any'}:{index}")
+        return self._lines(tasks, stream, follow, quit)
+
+    def _lines(self, tasks: list[tuple[str, int]], stream: str, follow: bool, quit: Quit) -> Iterator[Line]:
+        attempt = 0 if follow else max(0, self.folder.attempts() - 1)
+        logs: dict[tuple[str, int, int], _Log] = {}
+        watch = Watch()
+        watch.add(self.folder.path)
+        watch.add(self.folder.file("attempts"))
+        try:
+            while True:
+                over = not follow or self._over()  # looked at first: what is read below is then all there is
+                last = over or self.folder.attempts() - 1 > attempt
+                for role, index in tasks:
+                    yield from self._new_lines(attempt, role, index, stream, logs, watch, last)
+                if last and self.folder.attempts() - 1 > attempt:
+                    attempt += 1
+                    logs.clear()
+                    continue
+                if over or quit.is_set:
+                    return
+                watch.wait(self.LOOK_SECONDS, quit.reader)
+        finally:
+            watch.close()
+
+    def _new_lines(
+        self,
+        attempt: int,
+        role: str,
+        index: int,
+        stream: str,
+        logs: dict[tuple[str, int, int], _Log],
+        watch: Watch,
+        last: bool,
+    ) -> Iterator[Line]:
+        from ..service.runs import task_attempts
+
+        task = self.folder.task(attempt, role, index)
+        for parent in (os.path.dirname(os.path.dirname(task)), os.path.dirname(task), task, os.path.join(task, "attempts")):
+            watch.add(parent)
+        for number in range(task_attempts(self.folder, attempt, role, index)):
+            folder = os.path.join(task, "attempts", str(number))
+            watch.add(folder)
+            log = logs.setdefault((role, index, number), _Log(folder, stream))
+            for text in log.new(last=last):
+                yield role, index, text
+
+    def stop(self, now: bool) -> None:
+        if self.folder.verdict() is None:
+            grace = (self.folder.plan().get("options") or {}).get("graceSeconds", 30)
+            self.folder.ask_to_stop(grace=grace, now=now)
+
+    def delete(self) -> None:
+        from ..service.cleaning import remove
+        from ..service.runs import open_index
+
+        if not self._over():
+            raise PailotError(f"'{self.name}' is still running; stop it first")
+        with open_index() as index:
+            row = index.get(self.id)
+        if row is not None:
+            remove([row])
+
+    def source(self) -> str:
+        with open(self.folder.file("job.yaml"), encoding="utf-8") as stream:
+            return stream.read()
+
+
+class _Log:
+    """One log file and how far it was read."""
+
+    def __init__(self, folder: str, stream: str) -> None:
+        self.folder, self.stream, self.offset, self.partial = folder, stream, 0, b""
+
+    def new(self, *, last: bool) -> Iterator[str]:
+        from ..runtime import logs
+
+        while True:
+            data, self.offset = logs.read(self.folder, self.stream, self.offset)
+            if not data:
+                break
+            *lines, self.partial = (self.partial + data).split(b"\n")
+            for line in lines:
+                yield line.decode(errors="replace")
+        if last and self.partial:
+            rest, self.partial = self.partial, b""
+            yield rest.decode(errors="replace")

@@ -1,0 +1,265 @@
+"""`pailot.Run`: one job that was started, here or on a server; everything about it, waiting or not."""
+
+from __future__ import annotations
+
+from ..values import Value
+from .errors import JobFailed, JobStopped, WaitTimeout
+from .places import Quit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Generator, Iterator, Mapping
+    from typing import Any, Literal
+
+    from .job import Job
+    from .places import Place
+
+    Stream = Literal["all", "stdout", "stderr"]
+
+OVER = ("SUCCEEDED", "FAILED", "STOPPED")
+
+
+class Event(Value):
+    """Something that happened to a run: `kind` is started, task-ended, task-retry, job-retry, waiting, stopping, ended, …"""
+
+    kind: str
+    at: float
+    role: str | None = None
+    index: int | None = None
+    details: Mapping[str, Any] = {}
+
+    @property
+    def task(self) -> str | None:
+        return None if self.role is None else f"{self.role}:{self.index}"
+
+
+class Result(Value):
+    """How a run ended well."""
+
+    name: str
+    id: str
+    state: str
+    exit_code: int | None
+    reason: str
+    seconds: float
+    retries: int
+    record: Mapping[str, Any]
+
+
+class Run:
+    """A run of a job. Nothing is remembered in the object: each look asks the run's record.
+
+    The run is driven by a process of its own (or the server), so it goes on when this program ends. As a context manager,
+    leaving the block waits for its end; leaving it by an exception stops it.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    @property
+    def name(self) -> str:
+        return self._place.name
+
+    @property
+    def id(self) -> str:
+        return self._place.id
+
+    def describe(self) -> dict[str, Any]:
+        """All about it, as `pailot show --json` prints."""
+        return self._place.record()
+
+    @property
+    def state(self) -> str:
+        """WAITING, RUNNING, STOPPING, STOPPED, SUCCEEDED, FAILED; UNKNOWN while its engine cannot be reached."""
+        return str(self._place.record()["state"])
+
+    @property
+    def done(self) -> bool:
+        return self.state in OVER
+
+    @property
+    def exit_code(self) -> int | None:
+        code: int | None = self._place.record().get("exitCode")
+        return code
+
+    @property
+    def reason(self) -> str:
+        return self._place.record().get("reason") or ""
+
+    @property
+    def job(self) -> Job:
+        """The job that runs, without its secrets."""
+        from .job import without_secrets
+
+        return without_secrets(self._place.source())
+
+    # Waiting
+
+    def wait(self, timeout: float | None = None, *, progress: bool | None = None) -> str:
+        """Until it is over; answers its state. Raises WaitTimeout after `timeout` seconds, and the run goes on.
+
+        A progress bar is shown in a notebook and on a terminal, unless `progress` is False.
+        """
+        return self._wait(timeout, Quit(), progress)
+
+    def _wait(self, timeout: float | None, quit: Quit, progress: bool | None = False) -> str:
+        from .progress import wanted, watch
+
+        over = watch(self, timeout, quit) if wanted(progress) else self._place.wait(timeout, quit)
+        record = self._place.record()
+        if not over and record["state"] not in OVER:
+            raise WaitTimeout.of(record, f"{self.name} is still {record['state']} after {timeout:g} s")
+        return str(record["state"])
+
+    def result(self, timeout: float | None = None, *, progress: bool | None = False) -> Result:
+        """Wait for success. Raises JobFailed or JobStopped, with task, exit code, reason and last lines; or WaitTimeout."""
+        self.wait(timeout, progress=progress)
+        return self._result()
+
+    def _result(self) -> Result:
+        record = self._place.record()
+        if record["state"] == "STOPPED":
+            raise JobStopped.of(record)
+        if record["state"] != "SUCCEEDED":
+            raise JobFailed.of(record)
+        began, ended = record.get("started"), record.get("ended")
+        return Result(
+            name=self.name,
+            id=self.id,
+            state=record["state"],
+            exit_code=record.get("exitCode"),
+            reason=record.get("reason") or "",
+            seconds=(ended or 0) - (began or ended or 0),
+            retries=record.get("retries") or 0,
+            record=record,
+        )
+
+    async def wait_async(self, timeout: float | None = None) -> str:
+        """As `wait`, without blocking the event loop."""
+        from .waiting import in_thread
+
+        return await in_thread(lambda quit: self._wait(timeout, quit))
+
+    async def result_async(self, timeout: float | None = None) -> Result:
+        """As `result`, without blocking the event loop."""
+        from .waiting import in_thread
+
+        await self.wait_async(timeout)
+        return await in_thread(lambda _: self._result())
+
+    def __await__(self) -> Generator[Any, None, Result]:
+        return self.result_async().__await__()
+
+    # Looking
+
+    def logs(self, role: str | None = None, index: int | None = None, *, follow: bool = False, stream: Stream = "all") -> Logs:
+        """What tasks printed, as lines: `for line in run.logs("worker", 0, follow=True)`, or `async for`."""
+        return Logs(self._place, role, index, follow, stream)
+
+    def events(self) -> Iterator[Event]:
+        """What happened so far, then what happens, until the run is over."""
+        return map(_event, self._place.events(Quit()))
+
+    def __iter__(self) -> Iterator[Event]:
+        return self.events()
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        from .waiting import each_in_thread
+
+        async for event in each_in_thread(self._place.events):
+            yield _event(event)
+
+    # Acting
+
+    def stop(self, *, now: bool = False, wait: bool = True) -> None:
+        """SIGTERM, the grace period, then everything it started is killed; `now` leaves out the grace."""
+        self._place.stop(now)
+        if wait:
+            self._place.wait(None, Quit())
+
+    async def stop_async(self, *, now: bool = False) -> None:
+        """As `stop`, without blocking the event loop."""
+        from .waiting import in_thread
+
+        def stop(quit: Quit) -> None:
+            self._place.stop(now)
+            self._place.wait(None, quit)
+
+        await in_thread(stop)
+
+    def delete(self) -> None:
+        """Remove the record, with its logs; the run must be over."""
+        self._place.delete()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.wait(progress=False)
+        else:
+            self.stop()
+
+    async def __aenter__(self) -> Run:
+        return self
+
+    async def __aexit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            await self.wait_async()
+        else:
+            await self.stop_async()
+
+    def __repr__(self) -> str:
+        return f"Run({self.name!r}, id={self.id!r}, state={self.state!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def _repr_html_(self) -> str:
+        from .progress import table
+
+        return table(self.describe())
+
+    def _ipython_display_(self) -> None:
+        from .progress import display_live
+
+        display_live(self)
+
+
+class Logs:
+    """Lines of one task, or of several with `[role:index] ` before each. `str(logs)` is the whole text so far."""
+
+    def __init__(self, place: Place, role: str | None, index: int | None, follow: bool, stream: str) -> None:
+        self._place, self._role, self._index, self._follow, self._stream = place, role, index, follow, stream
+
+    def __iter__(self) -> Iterator[str]:
+        return self._lines(Quit(), self._follow)
+
+    def _lines(self, quit: Quit, follow: bool) -> Iterator[str]:
+        alone = self._index is not None or _tasks(self._place.record(), self._role) == 1
+        for role, index, text in self._place.lines(self._role, self._index, self._stream, follow, quit):
+            yield text if alone else f"[{role}:{index}] {text}"
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        from .waiting import each_in_thread
+
+        async for line in each_in_thread(lambda quit: self._lines(quit, self._follow)):
+            yield line
+
+    def __str__(self) -> str:
+        return "".join(f"{line}\n" for line in self._lines(Quit(), False))
+
+    def __repr__(self) -> str:
+        return f"Logs(of {self._place.name!r}, role={self._role!r}, index={self._index!r})"
+
+
+def _tasks(record: Mapping[str, Any], role: str | None) -> int:
+    return sum(len(node["tasks"]) for name, node in record["taskRoles"].items() if role in (None, name))
+
+
+def _event(entry: Mapping[str, Any]) -> Event:
+    rest = {key: value for key, value in entry.items() if key not in ("event", "at", "role", "index")}
+    return Event(entry["event"], entry.get("at") or 0.0, entry.get("role"), entry.get("index"), rest)

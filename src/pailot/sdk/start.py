@@ -1,0 +1,103 @@
+"""`pailot.run`, `pailot.get`, `pailot.runs`: runs without a server."""
+
+from __future__ import annotations
+
+import os
+
+from .. import api
+from .job import adopt, load
+from .places import Here
+from .run import Run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from ..protocol import model
+
+
+def run(
+    job: model.Job | str | os.PathLike[str],
+    *,
+    engine: str | None = None,
+    name: str | None = None,
+    unique: bool = False,
+    secrets: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    labels: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    work_dir: str | os.PathLike[str] = "",
+    sandbox: bool = False,
+) -> Run:
+    """Run a job: a `pailot.Job`, or the path of a job file. Answers once it has started; `.wait()` or `.result()` waits.
+
+    It runs on this machine, driven by a small process of its own: from any thread, from a notebook, and it
+    goes on when this program ends. `unique` appends a suffix to the name, for a job that may run twice at once.
+    """
+    if not isinstance(job, str | os.PathLike):
+        read = adopt(job)
+        if name is not None or secrets or overrides:
+            read = read.changed(overrides, secrets=secrets, name=name)
+    else:
+        read = load(job, name=name, secrets=secrets, overrides=overrides)
+    if unique:
+        read = read.replace(name=f"{read.name}-{os.urandom(3).hex()}")
+    from ..engines.registry import check
+    from ..service.launch import prepare
+    from ..service.supervisor import supervise
+
+    chosen = engine or os.environ.get("PAILOT_ENGINE") or "local"
+    check(chosen)
+    prepared = prepare(
+        read,
+        api.plan(read),
+        read.to_yaml(),
+        cwd=os.path.abspath(os.fspath(cwd) if cwd is not None else os.getcwd()),
+        work_dir=os.fspath(work_dir),
+        sandbox=sandbox,
+        detached=True,
+        engine=chosen,
+        labels=labels,
+    )
+    supervise(prepared)
+    return Run(Here(prepared.id, prepared.plan.name, prepared.folder.path))
+
+
+async def run_async(job: model.Job | str | os.PathLike[str], **options: Any) -> Run:
+    """As `run`, without blocking the event loop while the job starts."""
+    from .waiting import in_thread
+
+    return await in_thread(lambda _: run(job, **options))
+
+
+def get(name: str) -> Run:
+    """A run of this machine by id, `user~name` or name (then the latest); raises NoSuchRun."""
+    from ..service.runs import find
+
+    row, folder = find(name, api.current_user())
+    return Run(Here(row.id, row.name, folder.path))
+
+
+def runs(
+    *, states: Sequence[str] = (), keyword: str = "", labels: Mapping[str, str] | None = None, limit: int | None = None
+) -> Iterator[Run]:
+    """Runs of this machine, newest first: in one of these states, with this text in the name, with these labels."""
+    from ..service.runs import open_index, refresh
+
+    wanted = dict(labels or {})
+    with open_index() as index:
+        found, before = 0, None
+        while limit is None or found < limit:
+            page = index.page((), keyword, None, 200, before)
+            if not page:
+                return
+            before = page[-1].id
+            for row in page:
+                row = refresh(row, index) if states else row
+                if (states and row.state not in states) or any((row.labels or {}).get(k) != v for k, v in wanted.items()):
+                    continue
+                yield Run(Here(row.id, row.name, row.folder))
+                found += 1
+                if found == limit:
+                    return
