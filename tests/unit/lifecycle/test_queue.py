@@ -243,6 +243,7 @@ class Course:
         for job in made.start:
             request = self.waiting.pop(job)
             self.running[job] = request
+            self.heads.pop(job, None)  # should it be stopped for another, it begins anew
             heapq.heappush(self.ends, (now + self.jobs[job][1], job))
         if self.check:
             self._check_promises(made)

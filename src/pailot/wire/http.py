@@ -1,0 +1,257 @@
+"""Requests over one connection that is kept open; what is safe to repeat is repeated when the line breaks."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..values import Value
+from .errors import Denied, NotFound, Refused, Unreachable, WireError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from http.client import HTTPConnection, HTTPResponse
+    from typing import IO, Any
+
+IDEMPOTENT = frozenset(("GET", "HEAD", "PUT", "DELETE", "OPTIONS"))
+RETRIES = 3
+PAUSES = (0.1, 0.5, 1.5)
+TIMEOUT = 60.0
+CONNECT_TIMEOUT = 10.0
+_AGAIN = frozenset((502, 503, 504))
+
+
+class Reply(Value):
+    """An answer of the server, read to its end."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body as JSON; whoever answers something else is not the server we look for."""
+        import json
+
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            raise Unreachable("the answer is not JSON: is this the address of the API?") from None
+
+    def text(self) -> str:
+        return self.body.decode("utf-8", "replace")
+
+
+class Http:
+    """A server's address, and one connection to it. Not for several threads at once."""
+
+    def __init__(self, server: str, token: str = "", *, timeout: float = TIMEOUT) -> None:
+        from urllib.parse import urlsplit
+
+        parts = urlsplit(server)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise WireError(f"'{without_credentials(server)}' is no address of a server; it looks like http://host:9186")
+        if parts.username or parts.password:
+            raise WireError("an address with a password in it is not used: log in with pailot login")
+        try:
+            port = parts.port
+        except ValueError:
+            raise WireError(f"'{server}' has no valid port") from None
+        self.server = server.rstrip("/")
+        self.scheme, self.host, self.port, self.prefix = parts.scheme, parts.hostname, port, parts.path.rstrip("/")
+        self.token = token
+        self.timeout = timeout
+        self.retries = RETRIES
+        self._connection: HTTPConnection | None = None
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | IO[bytes] | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Reply:
+        """One request; raises a WireError for everything but success."""
+        from http.client import HTTPException
+
+        repeat = method in IDEMPOTENT
+        for turn in range(self.retries + 1):
+            try:
+                response = self.send(method, path, body, headers, timeout=timeout)
+                reply = Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
+            except NotSent as error:
+                self.close()
+                if turn == self.retries:
+                    raise self._unreachable(error.cause) from None
+            except (OSError, HTTPException) as error:
+                self.close()
+                if not repeat or turn == self.retries or isinstance(error, TimeoutError):
+                    raise self._unreachable(error) from None
+            else:
+                if response.will_close:
+                    self.close()
+                if reply.status in _AGAIN and repeat and turn < self.retries:
+                    self._pause(turn, reply)
+                    continue
+                if reply.status == 429 and turn < self.retries:
+                    self._pause(turn, reply)
+                    continue
+                if reply.status < 400:
+                    return reply
+                raise refusal(reply, self.server)
+            time.sleep(PAUSES[min(turn, len(PAUSES) - 1)])
+        raise AssertionError("unreachable: the last turn returns or raises")
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | IO[bytes] | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> HTTPResponse:
+        """Send a request and read the head of its answer; the caller reads the rest."""
+        if self._connection is not None and _was_closed(self._connection):
+            self.close()
+        if self._connection is None:
+            try:
+                self._connection = self._connect()
+            except (OSError, ValueError) as error:
+                raise NotSent(error) from None
+        connection = self._connection
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout or self.timeout)
+        if body is not None and not isinstance(body, bytes):
+            body.seek(0)
+        sent = {"Accept": "application/json", "User-Agent": "pailot", **(headers or {})}
+        if self.token:
+            sent["Authorization"] = f"Bearer {self.token}"
+        connection.request(method, self.prefix + path, body, sent)
+        return connection.getresponse()
+
+    def clone(self) -> Http:
+        """The same server over a connection of its own, for what is read while other requests are made."""
+        made = Http(self.server, self.token, timeout=self.timeout)
+        made.retries = self.retries
+        return made
+
+    def close(self) -> None:
+        """Leave the connection; the next request makes a new one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _connect(self) -> HTTPConnection:
+        from http.client import HTTPConnection, HTTPSConnection
+
+        proxy = self._proxy()
+        host, port = proxy or (self.host, self.port)
+        connection: HTTPConnection
+        if self.scheme == "https":
+            connection = HTTPSConnection(host, port, timeout=CONNECT_TIMEOUT, context=_trust())
+        else:
+            connection = HTTPConnection(host, port, timeout=CONNECT_TIMEOUT)
+        if proxy:
+            connection.set_tunnel(self.host, self.port or 443)
+        connection.connect()
+        return connection
+
+    def _proxy(self) -> tuple[str, int | None] | None:
+        """`HTTPS_PROXY`, unless `NO_PROXY` has the host; by a tunnel, so that the proxy sees no token. Plain HTTP goes straight."""
+        from urllib.parse import urlsplit
+
+        value = os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY") or ""
+        if self.scheme != "https" or not value or _is_direct(self.host):
+            return None
+        parts = urlsplit(value if "://" in value else f"http://{value}")
+        if not parts.hostname:
+            raise ValueError(f"the proxy '{without_credentials(value)}' is no address")
+        return parts.hostname, parts.port or 8080
+
+    def _pause(self, turn: int, reply: Reply) -> None:
+        asked = reply.headers.get("retry-after", "")
+        time.sleep(min(float(asked), 10.0) if asked.replace(".", "", 1).isdigit() else PAUSES[min(turn, len(PAUSES) - 1)])
+
+    def _unreachable(self, error: BaseException) -> Unreachable:
+        return Unreachable(f"{self.server} cannot be reached: {words(error)}")
+
+
+class NotSent(Exception):
+    """There was no connection: whatever the method, nothing has happened."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+def words(error: BaseException) -> str:
+    """An error of the network as a person would say it."""
+    if isinstance(error, NotSent):
+        return words(error.cause)
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, OSError):
+        return error.strerror or str(error) or type(error).__name__
+    return str(error) or type(error).__name__
+
+
+def refusal(reply: Reply, server: str) -> Refused:
+    """An answer that is no success, as an error."""
+    import json
+
+    code, message = "", ""
+    try:
+        body = json.loads(reply.body)
+        if isinstance(body, dict):
+            code, message = str(body.get("code") or ""), str(body.get("message") or "")
+    except ValueError:
+        pass  # a proxy's page, perhaps; the status says enough
+    message = message or f"{server} answered with status {reply.status}"
+    if reply.status in (401, 403):
+        hint = "; pailot login logs in" if reply.status == 401 else ""
+        return Denied(message.rstrip(".") + hint if hint else message, reply.status, code)
+    if reply.status == 404:
+        return NotFound(message, reply.status, code)
+    return Refused(message, reply.status, code)
+
+
+def without_credentials(address: str) -> str:
+    """An address that may be shown."""
+    scheme, separator, rest = address.rpartition("://")
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}"
+
+
+def _was_closed(connection: HTTPConnection) -> bool:
+    """Whether the server has closed a kept connection meanwhile: it can be read from, though nothing was asked."""
+    import select
+
+    if connection.sock is None:
+        return True
+    try:
+        poller = select.poll()
+        poller.register(connection.sock, select.POLLIN | select.POLLHUP | select.POLLERR)
+        return bool(poller.poll(0))
+    except (OSError, ValueError):
+        return True
+
+
+def _is_direct(host: str) -> bool:
+    value = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    if host in ("localhost", "::1") or host.startswith("127."):
+        return True
+    for entry in value.split(","):
+        entry = entry.strip().lstrip(".")
+        if entry == "*" or (entry and (host == entry or host.endswith("." + entry))):
+            return True
+    return False
+
+
+def _trust() -> Any:
+    """Certificates: the system's, or those of `SSL_CERT_FILE` (which OpenSSL reads by itself where it is the default)."""
+    import ssl
+
+    file = os.environ.get("SSL_CERT_FILE")
+    return ssl.create_default_context(cafile=file) if file else ssl.create_default_context()
