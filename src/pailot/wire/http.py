@@ -160,7 +160,7 @@ class Http:
         return connection
 
     def _proxy(self) -> tuple[str, int | None] | None:
-        """`HTTPS_PROXY`, unless `NO_PROXY` has the host; by a tunnel, so that the proxy sees no token. Plain HTTP goes straight."""
+        """`HTTPS_PROXY`, unless `NO_PROXY` has the host; by a tunnel, where it sees no token. Plain HTTP goes straight."""
         from urllib.parse import urlsplit
 
         value = os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY") or ""
