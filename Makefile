@@ -86,6 +86,12 @@ parts:
 	    echo "Installing bubblewrap" && { apt-get update -qq && \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends bubblewrap >/dev/null; } || true; fi; \
 	command -v bwrap >/dev/null || echo "No bubblewrap: the sandbox is not tested; enable it with: sudo apt-get install bubblewrap" >&2
+	@if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && ! command -v initdb >/dev/null && \
+	    [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing postgresql" && { apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >/dev/null; } || true; fi; \
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
+	    echo "No PostgreSQL: the server is tested on SQLite only; enable it with: sudo apt-get install postgresql" >&2
 
 # OpenPAI's own libraries, for the tests and benchmarks that compare with them. Those tests are skipped without.
 node: $(NODE_MODULES)

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.postgres import ENABLE, Postgres, programs
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,3 +88,18 @@ def corpus() -> Path:
     if not folder.is_dir():
         pytest.skip("the corpus of real job files is not beside this checkout")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL of our own."""
+    bin = programs()
+    if bin is None:
+        pytest.skip(ENABLE)
+    server = Postgres(bin)
+    try:
+        server.start()
+        yield server
+        server.stop()
+    finally:
+        server.remove()

@@ -1,6 +1,6 @@
 """Secrets of jobs at rest: sealed with a key that lies outside of everything that is copied or shown.
 
-The key file holds one key per line: the first one seals, all of them open. To change the key, put a new line on top.
+A key file holds one key per line: the first one seals, all of them open. To change the key, put a new line on top.
 """
 
 from __future__ import annotations
@@ -17,16 +17,110 @@ if TYPE_CHECKING:
     from cryptography.fernet import Fernet, MultiFernet
 
 WAIT_SECONDS = 5.0
+CHECKED = b"pailot"
 
 
-class SecretBox:
+class KeyFile:
+    """A file with keys, one a line, that only its owner may read; lines with # are notes."""
+
+    def __init__(self, file: str, kind: str) -> None:
+        self.file = file
+        self.kind = kind
+        """What the keys are for, as messages say it."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.file!r})"
+
+    def add_key(self) -> None:
+        """Put a new key on top, or make the file: from now on the new key seals, and the old ones still open."""
+        if not os.path.exists(self.file):
+            self._make_key()
+        else:
+            self._lines()
+            self._replace(self._new_key() + b"\n" + self._read())
+
+    def drop_old_keys(self) -> int:
+        """Keep the first key only; how many were dropped. What only they open is lost."""
+        lines = self._lines()
+        self._replace(lines[0][1] + b"\n")
+        return len(lines) - 1
+
+    def _new_key(self) -> bytes:
+        raise NotImplementedError
+
+    def _lines(self) -> list[tuple[int, bytes]]:
+        """The keys, each with the number of its line; at least one."""
+        lines = [(number, line.strip()) for number, line in enumerate(self._read().splitlines(), 1)]
+        keys = [(number, line) for number, line in lines if line and not line.startswith(b"#")]
+        if not keys:
+            raise StoreError(f"{self.file}: holds no key; remove it if nothing was sealed with it, or put the key back")
+        return keys
+
+    def _replace(self, content: bytes) -> None:
+        temporary = f"{self.file}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+        try:
+            _write_new(temporary, content)
+            os.replace(temporary, self.file)
+            _sync_folder(os.path.dirname(self.file))
+        except OSError as error:
+            raise StoreError(f"{self.file}: the key for {self.kind} cannot be changed: {error.strerror}") from None
+
+    def _read(self) -> bytes:
+        from time import monotonic, sleep
+
+        until = monotonic() + WAIT_SECONDS
+        while True:
+            try:
+                with open(self.file, "rb") as stream:
+                    mode = os.fstat(stream.fileno()).st_mode
+                    data = stream.read()
+            except FileNotFoundError:
+                raise StoreError(f"{self.file}: the key is gone, and without it no {self.kind} can be opened") from None
+            except OSError as error:
+                raise StoreError(f"{self.file}: cannot be read: {error.strerror}") from None
+            if data or monotonic() > until:
+                break
+            sleep(0.01)  # another process is about to write it
+        if mode & 0o077:
+            try:
+                os.chmod(self.file, 0o600)
+            except OSError:
+                pass  # this file system keeps no modes, or it belongs to another user
+        return data
+
+    def _make_key(self) -> None:
+        """The first of several processes makes the key, the others use it."""
+        key = self._new_key() + b"\n"
+        folder = os.path.dirname(self.file)
+        temporary = f"{self.file}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+        try:
+            os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
+            try:
+                os.mkdir(folder, 0o700)
+            except FileExistsError:
+                pass
+            _write_new(temporary, key)
+            try:
+                os.link(temporary, self.file)  # whole, or not at all
+            except FileExistsError:
+                pass
+            except OSError:  # this file system has no links
+                try:
+                    _write_new(self.file, key)
+                except FileExistsError:
+                    pass
+            finally:
+                os.unlink(temporary)
+            _sync_folder(folder)
+        except OSError as error:
+            raise StoreError(f"{self.file}: the key for {self.kind} cannot be made: {error.strerror}") from None
+
+
+class SecretBox(KeyFile):
     """Seals and opens the secrets of jobs with the key in `<home>/keys/secret.key`."""
 
     def __init__(self, home: str) -> None:
-        self.file = os.path.join(home, "keys", "secret.key")
-
-    def __repr__(self) -> str:
-        return f"SecretBox({self.file!r})"
+        super().__init__(os.path.join(home, "keys", "secret.key"), "secrets")
 
     def seal(self, job_id: str, secrets: Mapping[str, Any]) -> bytes:
         """The secrets, readable only with the key and only as those of this job. The first call makes the key."""
@@ -58,70 +152,39 @@ class SecretBox:
             raise StoreError(f"the secrets of job {job_id} cannot be opened: they belong to another job")
         return secrets
 
+    def reseal(self, job_id: str, data: bytes) -> bytes:
+        """The same secrets of the same job, sealed with the first key."""
+        self.open(job_id, data)
+        return self._keys().rotate(data)
+
+    def check_value(self) -> str:
+        """A text by which `fits` knows the key again. The first call makes the key."""
+        if not os.path.exists(self.file):
+            self._make_key()
+        return self._keys().encrypt(CHECKED).decode()
+
+    def fits(self, check_value: str) -> bool:
+        """Whether a key of the file is the one that this value was made with."""
+        keys = self._keys()
+        from cryptography.fernet import InvalidToken
+
+        try:
+            return keys.decrypt(check_value) == CHECKED
+        except InvalidToken:
+            return False
+
     def _keys(self) -> MultiFernet:
         fernet, multi_fernet = _fernet()
-        lines = [line.strip() for line in self._read().splitlines()]
         keys = []
-        for number, line in enumerate(lines, 1):
-            if line and not line.startswith(b"#"):
-                try:
-                    keys.append(fernet(line))
-                except ValueError:
-                    raise StoreError(f"{self.file}:{number}: this line is not a key") from None
-        if not keys:
-            raise StoreError(f"{self.file}: holds no key; remove it if nothing was sealed with it, or put the key back")
+        for number, line in self._lines():
+            try:
+                keys.append(fernet(line))
+            except ValueError:
+                raise StoreError(f"{self.file}:{number}: this line is not a key") from None
         return multi_fernet(keys)
 
-    def _read(self) -> bytes:
-        from time import monotonic, sleep
-
-        until = monotonic() + WAIT_SECONDS
-        while True:
-            try:
-                with open(self.file, "rb") as stream:
-                    mode = os.fstat(stream.fileno()).st_mode
-                    data = stream.read()
-            except FileNotFoundError:
-                raise StoreError(f"{self.file}: the key is gone, and without it no secrets can be opened") from None
-            except OSError as error:
-                raise StoreError(f"{self.file}: cannot be read: {error.strerror}") from None
-            if data or monotonic() > until:
-                break
-            sleep(0.01)  # another process is about to write it
-        if mode & 0o077:
-            try:
-                os.chmod(self.file, 0o600)
-            except OSError:
-                pass  # this file system keeps no modes, or it belongs to another user
-        return data
-
-    def _make_key(self) -> None:
-        """The first of several processes makes the key, the others use it."""
-        fernet, _ = _fernet()
-        key = fernet.generate_key() + b"\n"
-        folder = os.path.dirname(self.file)
-        temporary = f"{self.file}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
-        try:
-            os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
-            try:
-                os.mkdir(folder, 0o700)
-            except FileExistsError:
-                pass
-            _write_new(temporary, key)
-            try:
-                os.link(temporary, self.file)  # whole, or not at all
-            except FileExistsError:
-                pass
-            except OSError:  # this file system has no links
-                try:
-                    _write_new(self.file, key)
-                except FileExistsError:
-                    pass
-            finally:
-                os.unlink(temporary)
-            _sync_folder(folder)
-        except OSError as error:
-            raise StoreError(f"{self.file}: the key for secrets cannot be made: {error.strerror}") from None
+    def _new_key(self) -> bytes:
+        return _fernet()[0].generate_key()
 
 
 def _fernet() -> tuple[type[Fernet], type[MultiFernet]]:

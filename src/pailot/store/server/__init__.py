@@ -119,4 +119,8 @@ def _connect(where: str) -> Database:
         if not rest.startswith("/") or rest == "/":
             raise StoreError(f"{where}: write sqlite:///path, with four slashes where the path begins at the root")
         return SQLite(rest[1:])
-    raise StoreError(f"{where}: a database is a path, sqlite:///path or postgresql://user@host/name")
+    if scheme in ("postgresql", "postgres"):
+        from .postgres import PostgreSQL
+
+        return PostgreSQL(where)
+    raise StoreError(f"{scheme}: no such kind of database: write a path, sqlite:///path or postgresql://user@host/name")

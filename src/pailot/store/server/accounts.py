@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...values import Value
     from .database import Database, Row
 
-JSON_FIELDS = frozenset(("grouplist", "virtual_clusters", "extension", "claims"))
+JSON_FIELDS = frozenset(("grouplist", "extension", "claims"))
 USER_COLUMNS = ", ".join(User._fields)
 GROUP_COLUMNS = ", ".join(Group._fields)
 TOKEN_COLUMNS = ", ".join(Token._fields)
@@ -218,9 +218,8 @@ def _column(name: str, value: Any) -> Any:
 
 
 def _user(row: Row) -> User:
-    username, email, password_hash, admin, grouplist, clusters, extension, unix_user, created = row
-    groups, shares = tuple(json.loads(grouplist)), tuple(json.loads(clusters))
-    return User(username, email, password_hash, bool(admin), groups, shares, json.loads(extension), unix_user, created)
+    username, email, password_hash, grouplist, extension, unix_user, created = row
+    return User(username, email, password_hash, tuple(json.loads(grouplist)), json.loads(extension), unix_user, created)
 
 
 def _group(row: Row) -> Group:

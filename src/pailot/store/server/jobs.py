@@ -138,17 +138,26 @@ class Jobs:
                 return False
             if wanted:
                 tags.append(tag)
-                batch.execute("INSERT INTO job_marks (mark, number) VALUES (?, ?)", (f"t:{tag}", number))
+                batch.execute("INSERT INTO job_marks (mark, number) VALUES (?, ?)", (tag_mark(tag), number))
             else:
                 tags.remove(tag)
-                batch.execute("DELETE FROM job_marks WHERE mark = ? AND number = ?", (f"t:{tag}", number))
+                batch.execute("DELETE FROM job_marks WHERE mark = ? AND number = ?", (tag_mark(tag), number))
             batch.execute("UPDATE jobs SET tags = ? WHERE number = ?", (json.dumps(tags) if tags else None, number))
         return True
 
 
+def tag_mark(tag: str) -> str:
+    """A tag as one of the marks by which jobs are found."""
+    return f"t:{tag}"
+
+
+def label_mark(key: str, value: str) -> str:
+    """A label as such a mark."""
+    return f"l:{json.dumps([key, value])}"
+
+
 def _marks(record: JobRecord) -> list[str]:
-    """The tags and labels of a job as one kind of thing that jobs are found by."""
-    return [f"t:{tag}" for tag in record.tags] + [f"l:{key}={value}" for key, value in record.labels.items()]
+    return [*map(tag_mark, dict.fromkeys(record.tags)), *(label_mark(key, value) for key, value in record.labels.items())]
 
 
 def _to_sql(record: JobRecord) -> list[Any]:
@@ -225,15 +234,15 @@ def _listed(database: Database, query: JobQuery) -> JobPage:
     tagged = "EXISTS (SELECT 1 FROM job_marks WHERE job_marks.number = jobs.number AND mark = ?)"
     if query.tags_contain:
         conditions.append(f"({' OR '.join([tagged] * len(query.tags_contain))})")
-        values.extend(f"t:{tag}" for tag in query.tags_contain)
+        values.extend(map(tag_mark, query.tags_contain))
     for tag in query.tags_not_contain:
         conditions.append(f"NOT {tagged}")
-        values.append(f"t:{tag}")
+        values.append(tag_mark(tag))
     for key, value in query.labels.items():
         conditions.append(tagged)
-        values.append(f"l:{key}={value}")
+        values.append(label_mark(key, value))
     if query.keyword:
-        conditions.append("(instr(name, ?) > 0 OR instr(username, ?) > 0 OR instr(vc, ?) > 0)")
+        conditions.append("(replace(name, ?, '') <> name OR replace(username, ?, '') <> username OR replace(vc, ?, '') <> vc)")
         values.extend([query.keyword] * 3)
     if query.newer_than is not None:
         conditions.append("submitted > ?")

@@ -63,7 +63,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )
         """,
         "CREATE INDEX job_texts_sealed ON job_texts (number) WHERE secrets IS NOT NULL",
-        # Tags as 't:tag', labels as 'l:key=value'.
+        # Tags as 't:tag', labels as 'l:[key, value]'.
         """
         CREATE TABLE job_marks (
             mark TEXT NOT NULL,
@@ -85,9 +85,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             username TEXT PRIMARY KEY,
             email TEXT NOT NULL,
             password_hash TEXT NOT NULL,
-            admin SMALLINT NOT NULL,
             grouplist TEXT NOT NULL,
-            virtual_clusters TEXT NOT NULL,
             extension TEXT NOT NULL,
             unix_user TEXT,
             created DOUBLE PRECISION NOT NULL

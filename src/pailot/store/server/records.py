@@ -114,14 +114,12 @@ class JobPage(Value):
 
 
 class User(Value):
-    """An account. The password is kept as an argon2 hash only."""
+    """An account. The password is kept as an argon2 hash only; what a user may do follows from the groups."""
 
     username: str
     email: str = ""
     password_hash: str = ""
-    admin: bool = False
     grouplist: tuple[str, ...] = ()
-    virtual_clusters: tuple[str, ...] = ()
     extension: Mapping[str, Any] = {}
     unix_user: str | None = None
     created: float = 0.0

@@ -1,0 +1,203 @@
+"""PostgreSQL, for servers that keep their database elsewhere. Needs psycopg: pip install 'pailot[postgres]'."""
+
+from __future__ import annotations
+
+import threading
+from functools import lru_cache
+
+from .. import StoreError
+from .database import Database, Duplicate, checked
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    import psycopg
+
+    from .database import Row
+
+CONNECT_SECONDS = 10
+LOCK_SECONDS = 10
+DUPLICATE = "23505"
+
+
+class PostgreSQL(Database):
+    """A database of a PostgreSQL server; a lost connection is made anew with the next call."""
+
+    kind = "postgresql"
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._psycopg = _psycopg()
+        self._url = url
+        self.place = _without_password(self._psycopg, url)
+        self._local = threading.local()
+        self._open: list[psycopg.Connection[Row]] = []
+        self._writer = self._connect()
+
+    def _connect(self) -> psycopg.Connection[Row]:
+        try:
+            connection: psycopg.Connection[Row] = self._psycopg.connect(
+                self._url,
+                autocommit=True,
+                connect_timeout=CONNECT_SECONDS,
+                options=f"-c lock_timeout={LOCK_SECONDS * 1000} -c client_min_messages=warning",
+                application_name="pailot",
+                client_encoding="utf8",
+            )
+            encoding = connection.info.parameter_status("server_encoding")
+            if encoding != "UTF8":
+                connection.close()
+                raise StoreError(f"{self.place}: the database keeps texts as {encoding}; make one with the encoding UTF8")
+        except self._psycopg.Error as error:
+            raise self._said(error) from None
+        self._open.append(connection)
+        return connection
+
+    def stream(self, sql: str, values: Sequence[Any] = (), size: int = 20_000) -> Iterator[list[Row]]:
+        connection = self._reader()
+        try:
+            with connection.transaction(), connection.cursor(name="pailot_stream") as cursor:
+                cursor.itersize = size
+                cursor.execute(_translated(sql), tuple(map(checked, values)))
+                while rows := cursor.fetchmany(size):
+                    yield rows
+        except self._psycopg.Error as error:
+            raise self._said(error) from None
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                for connection in self._open:
+                    connection.close()
+
+    def version(self) -> int:
+        if self.one("SELECT to_regclass('pailot_form') IS NOT NULL") == (True,):
+            row = self.one("SELECT version FROM pailot_form")
+            return int(row[0]) if row else 0
+        return 0
+
+    def set_version(self, version: int) -> None:
+        self._execute("CREATE TABLE IF NOT EXISTS pailot_form (version BIGINT NOT NULL)", ())
+        self._execute("DELETE FROM pailot_form", ())
+        self._execute("INSERT INTO pailot_form (version) VALUES (?)", (version,))
+
+    def words(self, sql: str) -> str:
+        return (
+            sql.replace("NUMBER PRIMARY KEY", "BIGINT PRIMARY KEY").replace("BLOB", "BYTEA").replace("TEXT", 'TEXT COLLATE "C"')
+        )
+
+    def _reader(self) -> psycopg.Connection[Row]:
+        connection: psycopg.Connection[Row] | None = getattr(self._local, "connection", None)
+        if connection is None or connection.closed:
+            with self._lock:
+                if self._closed:
+                    raise StoreError(f"{self.place}: the store is closed")
+                if connection is not None:
+                    self._open.remove(connection)
+                connection = self._connect()
+            self._local.connection = connection
+        return connection
+
+    def _read(self, sql: str, values: Row) -> list[Row]:
+        for again in (True, False):
+            connection = self._reader()
+            try:
+                return connection.execute(_translated(sql), values).fetchall()
+            except self._psycopg.Error as error:
+                if self._closed:
+                    raise StoreError(f"{self.place}: the store is closed") from None
+                if not (again and connection.closed):  # else the server was started anew, or the network was gone
+                    raise self._said(error) from None
+        raise AssertionError
+
+    def _begin(self) -> None:
+        for again in (True, False):
+            if self._writer.closed:
+                self._open.remove(self._writer)
+                self._writer = self._connect()
+            try:
+                self._writer.execute("BEGIN")
+                return
+            except self._psycopg.Error as error:
+                if not (again and self._writer.closed):
+                    raise self._said(error) from None
+
+    def _commit(self) -> None:
+        try:
+            self._writer.execute("COMMIT")
+        except self._psycopg.Error as error:
+            self._rollback()
+            raise self._said(error) from None
+
+    def _rollback(self) -> None:
+        try:
+            self._writer.execute("ROLLBACK")
+        except self._psycopg.Error:
+            pass  # the failure itself is told
+
+    def _execute(self, sql: str, values: Row) -> tuple[list[Row], int]:
+        self._check_whole()
+        try:
+            cursor = self._writer.execute(_translated(sql), values)
+            return cursor.fetchall() if cursor.description else [], cursor.rowcount
+        except self._psycopg.Error as error:
+            if error.sqlstate == DUPLICATE:
+                raise Duplicate(str(error)) from None
+            raise self._fail(error) from None
+
+    def _execute_many(self, sql: str, rows: list[Row]) -> None:
+        self._check_whole()
+        try:
+            with self._writer.cursor() as cursor:
+                cursor.executemany(_translated(sql), rows)
+        except self._psycopg.Error as error:
+            raise self._fail(error) from None
+
+    def _fail(self, error: psycopg.Error) -> StoreError:
+        said = self._said(error)
+        if self._writer.closed and self._depth:
+            self._broken = said
+        return said
+
+    def _said(self, error: psycopg.Error) -> StoreError:
+        return StoreError(f"{self.place}: {_reason(error)}")
+
+
+@lru_cache(maxsize=512)
+def _translated(sql: str) -> str:
+    return sql.replace("%", "%%").replace("?", "%s")
+
+
+def _reason(error: psycopg.Error) -> str:
+    text = " ".join(str(error).split())
+    kind = error.sqlstate or ""
+    if kind == "53100":
+        return "the disk of the database is full"
+    if kind in ("25006", "42501"):
+        return f"cannot be written: {text}"
+    if kind == "55P03":
+        return f"others have kept the database locked for {LOCK_SECONDS} s"
+    if not kind or kind.startswith(("08", "57P")):
+        return f"the database does not answer: {text}"
+    return f"cannot be read or written: {text}"
+
+
+def _without_password(module: Any, url: str) -> str:
+    try:
+        parts = module.conninfo.conninfo_to_dict(url)
+    except module.Error as error:
+        raise StoreError(f"the address of the database is not understood: {' '.join(str(error).split())}") from None
+    host = str(parts.get("host", ""))
+    port = f":{parts['port']}" if "port" in parts else ""
+    return f"postgresql://{host}{port}/{parts.get('dbname', '')}"
+
+
+def _psycopg() -> Any:
+    try:
+        import psycopg
+    except ImportError:
+        raise StoreError("for PostgreSQL install psycopg: pip install 'pailot[postgres]'") from None
+    return psycopg
