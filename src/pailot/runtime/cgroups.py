@@ -33,11 +33,23 @@ class Cgroup(Value):
     folders: tuple[str, ...]
     problem: str = ""
     """What could not be limited and why."""
+    origins: tuple[str, ...] = ()
+    """The groups that this process was in before, in the same order."""
 
     @property
     def enter_paths(self) -> tuple[str, ...]:
-        """Files into which a process writes "0" to enter, before it becomes the task."""
+        """Files into which a process writes "0" to enter."""
         return tuple(os.path.join(folder, "cgroup.procs") for folder in self.folders)
+
+    def enter(self) -> None:
+        """Go in: what this process starts from now on is in there, too."""
+        for folder in self.folders:
+            _must_write(folder, "cgroup.procs", "0")
+
+    def leave(self) -> None:
+        """Go back to where we were, so that the limits and their kills are the task's alone."""
+        for folder in self.origins:
+            _must_write(folder, "cgroup.procs", "0")
 
     def oom_killed(self) -> bool:
         """Whether the kernel has killed a process of the task because the task used more memory than it may."""
@@ -88,6 +100,8 @@ class Limits(Value):
     cpu: str = ""
     unified: str = ""
     """Version 2, whether it has controllers or, beside version 1, serves only to kill."""
+    own_unified: str = ""
+    """Our own group of version 2, where that is another than the one in which groups can be made."""
 
     def create(self, name: str, memory_mb: int, cpus: float) -> Cgroup:
         """Groups for a task, with a limit for what is above zero. What cannot be limited is named in the answer's `problem`."""
@@ -111,7 +125,8 @@ class Limits(Value):
                 made[self.unified] = _make(self.unified, name)
             except OSError:
                 pass  # it would only have helped to kill
-        return Cgroup(tuple(made.values()), "; ".join(problems))
+        origins = tuple(self.own_unified or parent if parent == self.unified else parent for parent in made)
+        return Cgroup(tuple(made.values()), "; ".join(problems), origins)
 
 
 _OOM_FILES = ("memory.events", "memory.oom_control")
@@ -220,11 +235,13 @@ def _detect(proc: str) -> tuple[Limits | None, str]:
             if folder:
                 for controller, parent in _try_unified(folder, mount_point, reasons).items():
                     found.setdefault(controller, parent)
+                if found.get("unified", folder) != folder:
+                    found["own_unified"] = folder
             continue
         for controller, file in (("memory", "memory.limit_in_bytes"), ("cpu", "cpu.cfs_quota_us")):
             if controller in options:
                 folder = _below(mounted_root, mount_point, ours.get(controller, ""))
-                if folder and _try(folder, file, reasons):
+                if folder and _try(folder, file, reasons) and _may_return(folder, reasons):
                     found[controller] = folder
     missing = [controller for controller in ("memory", "cpu") if controller not in found]
     if not missing:
@@ -238,6 +255,8 @@ def _try_unified(folder: str, top: str, reasons: list[str]) -> dict[str, str]:
     groups are made beside ours, unless that would let the task out of limits that we are under ourselves.
     """
     best: dict[str, str] = {}
+    if not _may_return(folder, reasons):
+        return best
     parents = [folder]
     if folder != top and _unlimited(folder, "memory.max") and _unlimited(folder, "cpu.max"):
         parents.append(os.path.dirname(folder))
@@ -260,6 +279,14 @@ def _try_unified(folder: str, top: str, reasons: list[str]) -> dict[str, str]:
         if len(here) > len(best):
             best = here
     return best
+
+
+def _may_return(folder: str, reasons: list[str]) -> bool:
+    """Whether a process of ours that has left our own group may come back."""
+    allowed = os.access(os.path.join(folder, "cgroup.procs"), os.W_OK)
+    if not allowed:
+        reasons.append(f"no permission to move processes below {folder}")
+    return allowed
 
 
 def _unlimited(folder: str, file: str) -> bool:

@@ -155,9 +155,12 @@ class Shim:
             end = self._run_script("start", task.start, environment, group)
         # What the start callbacks left running, a server for instance, lives as long as the task.
         self.kept = frozenset() if _childless() else frozenset(processes.descendants(self.me))
-        if end.exit_code == 0 and not self._stop():
-            phase = "main"
-            end = self._run_script("main", task.main, environment, group)
+        if end.exit_code == 0:
+            if self._stop():
+                self.terminated = True  # not a success: its commands never ran
+            else:
+                phase = "main"
+                end = self._run_script("main", task.main, environment, group)
         self._end_leftovers()
         if task.exit and not self._kill_now() and not self.broken:
             outcome = self._outcome(end)
@@ -249,9 +252,12 @@ class Shim:
         text = tail(self.folder, "all", 1 << (12 if outcome == SUCCEEDED else 20)).decode("utf-8", "replace")
         classified = exits.classify(end, text, memory_kill, stop if outcome == STOPPED else None)
         what = {"start": "its start callbacks ", "exit": "its exit callbacks ", "main": ""}[phase]
-        reason = self.broken or (
-            f"{what}{exits.words(end)}" + (" because it used more memory than it asked for" if memory_kill else "")
-        )
+        if phase == "start" and end.exit_code == 0:
+            reason = self.broken or "was stopped before its commands"
+        else:
+            reason = self.broken or (
+                f"{what}{exits.words(end)}" + (" because it used more memory than it asked for" if memory_kill else "")
+            )
         record = {
             "outcome": FAILED if self.broken else outcome,
             "exitCode": end.exit_code,
@@ -458,8 +464,8 @@ class Shim:
         os.write(memory, filled.encode())
         return f"/proc/self/fd/{memory}", memory
 
-    def _spawn_quickly(self, program: str, argv: list[str], environment: dict[str, str]) -> int:
-        """Without a control group to enter there is nothing to do between fork and exec, and the kernel need not copy us."""
+    def _spawn_here(self, program: str, argv: list[str], environment: dict[str, str]) -> int:
+        """Nothing is to be done between fork and exec, so the kernel need not copy us."""
         files = [
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_DUP2, self.writers["stdout"], 1),
@@ -474,27 +480,12 @@ class Shim:
         if secret_fd is not None:
             os.set_inheritable(secret_fd, True)
         if not group:
-            return self._spawn_quickly(program, argv, environment)
-        pid = os.fork()
-        if pid:
-            return pid
+            return self._spawn_here(program, argv, environment)
         try:
-            signal.set_wakeup_fd(-1)
-            for number in _SIGNALS:
-                signal.signal(number, signal.SIG_DFL)
-            os.setpgid(0, 0)
-            if group:
-                for enter in group.enter_paths:
-                    with open(enter, "w") as stream:
-                        stream.write("0")
-            null = os.open(os.devnull, os.O_RDONLY)
-            os.dup2(null, 0)
-            os.dup2(self.writers["stdout"], 1)
-            os.dup2(self.writers["stderr"], 2)
-            os.execve(program, argv, environment)  # noqa: S606  # this is how a task begins
-        except BaseException as error:  # the child must not go on as a second shim
-            os.write(2, f"pailot: cannot start {argv[0]}: {error}\n".encode())
-        os._exit(127)
+            group.enter()
+            return self._spawn_here(program, argv, environment)
+        finally:
+            group.leave()
 
 
 def claim_stop(folder: str, why: str, grace: float) -> str:

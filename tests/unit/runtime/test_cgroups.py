@@ -152,7 +152,9 @@ def test_version_2_beside_our_own_group_unless_that_is_limited(machine: Machine,
     machine.with_processes = str(ours)
     limits, why = machine.detect()
     if limit == "max":
-        assert (limits, why) == (Limits(str(parent), str(parent), str(parent)), "")
+        assert (limits, why) == (Limits(str(parent), str(parent), str(parent), str(ours)), "")
+        assert limits
+        assert limits.create("job", 64, 1).origins == (str(ours),)
     else:
         assert limits is None
         assert why == f"a control group in {ours} has no memory.max; a control group in {ours} has no cpu.max"

@@ -1,0 +1,69 @@
+"""The shim by itself, in a forked process: what it makes of a task at moments that a whole run seldom meets."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pailot.runtime import cgroups
+from pailot.runtime.shim import run_and_exit
+from pailot.runtime.task import Task
+
+
+def ran(tmp_path: Path, **details: Any) -> dict[str, Any]:
+    """The record of a task that a shim has run to its end."""
+    folder, work = tmp_path / "tasks" / "main-0", tmp_path / "work"
+    folder.mkdir(parents=True)
+    work.mkdir()
+    environment = {"PATH": os.environ["PATH"], "ATTEMPT": str(tmp_path)}
+    task = Task("main", 0, str(folder), str(work), environment, attempt_folder=str(tmp_path), **details)
+    channel, _other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    liveness, alive = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(alive)
+        run_and_exit(task, channel.fileno(), liveness)
+    assert os.waitpid(pid, 0)[1] == 0, (folder / "shim-error").read_text()
+    for each in (channel, _other):
+        each.close()
+    os.close(liveness)
+    os.close(alive)
+    found: dict[str, Any] = json.loads((folder / "final.json").read_text())
+    return found
+
+
+STOP = """printf '{"why": "user", "grace": 30}' >"$ATTEMPT/new"; exec mv "$ATTEMPT/new" "$ATTEMPT/stop.json\""""
+
+
+def test_a_task_stopped_between_its_callbacks_and_its_commands_has_not_succeeded(tmp_path: Path) -> None:
+    end = ran(tmp_path, start=STOP, main="touch ran", exit="echo $PAI_TASK_OUTCOME >outcome")
+    assert end["outcome"] == "stopped"
+    assert end["stop"] == "user"
+    assert not (tmp_path / "work" / "ran").exists()
+    assert (tmp_path / "work" / "outcome").read_text() == "stopped\n"
+
+
+def test_a_task_that_ended_well_before_the_stop_was_seen_has_succeeded(tmp_path: Path) -> None:
+    end = ran(tmp_path, main="true", exit=STOP)
+    assert (end["outcome"], end["exitCode"]) == ("succeeded", 0)
+
+
+def test_the_limits_are_the_tasks_alone(tmp_path: Path) -> None:
+    if cgroups.available() is None:
+        pytest.skip(cgroups.why_not())
+    inside = "cat /proc/self/cgroup >inside; cat /proc/$PPID/cgroup >shim"
+    end = ran(tmp_path, main=inside, memory_mb=64, cpus=1)
+    assert end["outcome"] == "succeeded"
+    assert "pailot-" in (tmp_path / "work" / "inside").read_text()
+    assert (tmp_path / "work" / "shim").read_text() == Path("/proc/self/cgroup").read_text()
+
+
+def test_a_program_that_cannot_be_started_is_an_end_of_its_own(tmp_path: Path) -> None:
+    end = ran(tmp_path, main="true", memory_mb=64, wrapper=("/no/such/sandbox",))
+    assert (end["outcome"], end["exitCode"]) == ("failed", 127)
+    assert any("cannot start" in line for line in end["lastLines"])
