@@ -59,7 +59,7 @@ def test_a_built_job_is_what_its_file_would_be_read_as() -> None:
     assert yaml.safe_load(job.to_yaml(with_secrets=True)) == job.to_dict(with_secrets=True)
     role = job.task_roles["worker"]
     assert (role.instances, role.docker_image, role.resources.gpu, role.resources.shm_mb) == (3, "torch", 1, 128)
-    assert [each.name for each in role.prerequisites if each.type != "dockerimage"] == ["set", "out", "tool", "code"]
+    assert [each.name for each in role.prerequisites if each.type != "dockerimage"] == ["tool", "code", "set", "out"]
     assert job.task_roles["ps"].docker_image == "image2"
     assert job.extras.options.max_run_seconds == 60
 
