@@ -447,3 +447,27 @@ def test_a_run_that_waits_for_gpus_can_be_stopped_from_elsewhere(home: Home) -> 
     assert home.pailot("stop", "waiter").out == "waiter STOPPED\n"
     assert home.pailot("ps", "--state", "bogus").status == 2
     assert "holder" in home.pailot("ps", "--state", "running").out
+
+
+def test_channels_bring_data_in_and_results_out_only_when_all_went_well(home: Home) -> None:
+    (home.cwd / "data.txt").write_text("a line\n")
+    (home.cwd / "set").mkdir()
+    (home.cwd / "set" / "part").write_text("a part\n")
+    (home.cwd / "code").mkdir()
+    (home.cwd / "code" / "program").write_text("code\n")
+    options = (
+        "channels: {inputs: {one: data.txt, many: set}, outputs: {model: results/model}, code: code, hyperparameters: {lr: '1'}}"
+    )
+    commands = (
+        'cat "$PAI_INPUT_ONE" "$PAI_INPUT_MANY/part" "$PAI_WORKING_DIR/program" "$PAI_CONFIG_DIR/hyperparameters.json"\n'
+        'echo weights >"$PAI_OUTPUT_MODEL/weights"\n'
+    )
+    failed = home.run(job(role(commands + "exit 1"), options=options), "--quiet")
+    assert failed.status == 1
+    assert not (home.cwd / "results").exists()
+    done = home.run(job(role(commands), options=options), "--quiet")
+    assert (done.status, done.lines) == (0, ["a line", "a part", "code", '{"lr": "1"}'])
+    assert (home.cwd / "results" / "model" / "weights").read_text() == "weights\n"
+    broken = home.run(job(role(commands), options=options.replace("results/model", "/proc/nowhere/model")), "--quiet")
+    assert broken.status == 1
+    assert "the output 'model' could not be brought to /proc/nowhere/model" in broken.err

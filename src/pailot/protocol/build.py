@@ -312,7 +312,16 @@ def _options(node: Mapping[str, Any]) -> Options:
 
 
 def _channels(node: Mapping[str, Any]) -> Channels:
-    return Channels(tuple(node.get("inputs") or ()), tuple(node.get("outputs") or ()))
+    inputs, outputs = node.get("inputs") or (), node.get("outputs") or ()
+    return Channels(
+        tuple(inputs),
+        tuple(outputs),
+        inputs if isinstance(inputs, dict) else {},
+        outputs if isinstance(outputs, dict) else {},
+        node.get("code"),
+        node.get("hyperparameters"),
+        bool(node.get("mount")),
+    )
 
 
 __all__ = ["EXIT", "PLUGIN_PREFIX", "build_extras", "build_job", "callbacks", "prerequisite", "read_prerequisite"]

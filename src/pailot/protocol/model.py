@@ -139,6 +139,13 @@ class Channels(Value):
 
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    sources: Mapping[str, str] = {}
+    """Where the data of inputs is."""
+    targets: Mapping[str, str] = {}
+    """Where the data of outputs goes when the job has succeeded."""
+    code: str | None = None
+    hyperparameters: Mapping[str, str] | None = None
+    mount: bool = False
 
 
 class Options(Value):

@@ -193,6 +193,8 @@ RUNTIME_PLUGIN = Record(
     extra=Anything(),
     what="in a runtime plugin",
 )
+_CHANNEL = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+_CHANNEL_HINT = "use letters, digits, '.', '-' and '_' only"
 PAILOT = Record(
     {
         "maxRunSeconds": Number("Time limit of one attempt.", least=0),
@@ -213,8 +215,21 @@ PAILOT = Record(
         "authFile": Text("File with three lines: registry, user, password."),
         "channels": Record(
             {
-                "inputs": ListOf(Text(), "Names of input channels: PAI_INPUT_NAME, /ml/input/data/NAME."),
-                "outputs": ListOf(Text(), "Names of output channels: PAI_OUTPUT_NAME, /ml/output/NAME."),
+                "inputs": OneOf(
+                    "a list of names, or a mapping of names to URIs",
+                    ListOf(Text()),
+                    Table(Text(), pattern=_CHANNEL, hint=_CHANNEL_HINT),
+                    doc="Input channels, and perhaps where their data is: PAI_INPUT_NAME, /ml/input/data/NAME.",
+                ),
+                "outputs": OneOf(
+                    "a list of names, or a mapping of names to URIs",
+                    ListOf(Text()),
+                    Table(Text(), pattern=_CHANNEL, hint=_CHANNEL_HINT),
+                    doc="Output channels, and perhaps where their data goes in the end: PAI_OUTPUT_NAME, /ml/output/NAME.",
+                ),
+                "code": Text("Folder or archive that becomes /ml/usercode."),
+                "hyperparameters": Table(Text(), "Written to /ml/input/config/hyperparameters.json."),
+                "mount": Flag("Give tasks a real /ml without a container, too, where bubblewrap works."),
             },
             "Folders that the tasks of a job share, laid out as /ml is in Alibaba's PAI.",
             what="in 'channels'",

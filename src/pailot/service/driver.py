@@ -104,7 +104,9 @@ class Driver:
         while True:
             cause, verdict = yield from self._attempt(number)
             again = retry.next_attempt(cause, self.retries["user"], self.retries["platform"], self.plan.job_retry_count)
-            if again is None or verdict.state == SUCCEEDED:
+            if verdict.state == SUCCEEDED:
+                return self._finish((yield from self._publish(number, verdict)))
+            if again is None:
                 return self._finish(verdict)
             if again.counted_as in self.retries:
                 self.retries[again.counted_as] += 1
@@ -125,6 +127,16 @@ class Driver:
                 return self._finish(Verdict(STOPPED, "stopped while waiting to be tried again"))
             if self.preempted:
                 return self._give_back(number, retry.PREEMPTED, verdict.reason)
+
+    def _publish(self, number: int, verdict: Verdict) -> Steps[Verdict]:
+        """A job has succeeded when its outputs are where it wants them."""
+        channels = self.plan.options.channels
+        if channels is None or not channels.targets:
+            return verdict
+        from .outputs import publish
+
+        trouble = yield from publish(channels, self.folder.attempt(number), self.surroundings.cwd)
+        return Verdict(FAILED, trouble) if trouble else verdict
 
     def _give_back(self, number: int, counted_as: str, reason: str) -> dict[str, Any]:
         """The end of our part: the next attempt is another's."""

@@ -85,14 +85,20 @@ class LocalEngine:
         write_record(peers, {"peers": placing.peers(plan, placement)}, durable=False)
         shared = placing.shared_variables(plan, placement)
         ml = os.path.join(attempt.folder, "ml") if plan.options.channels else ""
+        seen: list[tuple[str, str]] = []
         if plan.options.channels:
-            channels.make(plan.options.channels, ml)
-            shared = {**shared, **channels.variables(plan.options.channels, channels.INSIDE if attempt.sandbox else ml)}
+            seen = channels.make(plan.options.channels, ml, attempt.cache, attempt.cwd)
         wrapper: tuple[str, ...] = ()
         if attempt.sandbox:
             from .sandbox import wrapper as sandbox
 
-            wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works)], ml)
+            wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works), *(path for path, _ in seen)], ml)
+        elif ml and plan.options.channels and plan.options.channels.mount:
+            from .sandbox import with_ml
+
+            wrapper = with_ml(ml)
+        if plan.options.channels:
+            shared |= channels.variables(plan.options.channels, channels.INSIDE if wrapper else ml, ml)
         write_record(
             os.path.join(attempt.folder, "attempt.json"),
             {

@@ -149,6 +149,11 @@ def _source(plan: Plan, role: RolePlan, each: Provision) -> Source:
 # Fetching
 
 
+def fetch(uri: str, cache: str, cwd: str = "") -> str:
+    """The path of what a URI names: where it is on this machine, else of a copy in the cache."""
+    return _fetch(Source(uri, uri), "", cache, cwd)
+
+
 def _fetch(source: Source, wanted: str, cache: str, cwd: str) -> str:
     """The path of something, which is brought into the cache unless it is on this machine; `wanted` is its SHA-256 sum."""
     if source.local:
@@ -438,14 +443,19 @@ def _identity(path: str) -> tuple[int, int]:
 
 
 def _ignore_rules(folder: str) -> Callable[[Sequence[str], bool], bool]:
-    """Says whether a path below the folder is left out by its `.pailotignore`; as in .gitignore, the last match wins."""
-    from fnmatch import fnmatchcase
-
+    """Says whether a path below the folder is left out by its `.pailotignore`."""
     try:
         with open(os.path.join(folder, IGNORE_FILE), encoding="utf-8", errors="surrogateescape") as stream:
             lines = [line.strip() for line in stream]
     except (FileNotFoundError, NotADirectoryError):
         lines = []
+    return ignore_matcher(lines)
+
+
+def ignore_matcher(lines: Iterable[str]) -> Callable[[Sequence[str], bool], bool]:
+    """Says whether a path is left out by the lines of an ignore file; as in .gitignore, the last match wins."""
+    from fnmatch import fnmatchcase
+
     rules = []
     for line in lines:
         if not line or line.startswith("#"):

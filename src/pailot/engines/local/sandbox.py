@@ -29,6 +29,28 @@ def wrapper(writable: Sequence[str], ml: str = "") -> tuple[str, ...]:
     return tuple(words)
 
 
+def with_ml(ml: str) -> tuple[str, ...]:
+    """The words before `bash` that show a folder as /ml and change nothing else; none where bubblewrap does not work."""
+    words = ["bwrap", "--die-with-parent", "--tmpfs", "/"]
+    for name in sorted(os.listdir("/")):
+        path = f"/{name}"
+        if name != "ml":
+            words += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--dev-bind", path, path]
+    words += ["--bind", ml, "/ml"]
+    try:
+        _probe(words)
+    except EngineError:
+        return ()
+    return tuple(words)
+
+
+def works() -> bool:
+    """Whether a real /ml can be shown here."""
+    from shutil import which
+
+    return which("bwrap") is not None and bool(with_ml("/tmp"))  # noqa: S108  # any folder will do
+
+
 def _probe(words: Sequence[str]) -> None:
     import subprocess
 
