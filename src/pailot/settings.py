@@ -42,6 +42,12 @@ SETTINGS = (
     Setting("v1_succeeded_state", "The word of version 1 for a job that succeeded; stock luigi wants SUCCEED.", "SUCCEEDED"),
     Setting("v1_anonymous_read", "Whether version 1 tells jobs without a token: on, off, or auto (on for loopback).", "auto"),
     Setting("code_limit_mb", "Largest code folder that can be sent along with a job, compressed.", 200, "number"),
+    Setting("container_command", "Docker, Podman or nerdctl by name or path; empty: the first that answers.", ""),
+    Setting("container_network", "Network of containers: host, or bridge (one a job, ports published).", "host"),
+    Setting("container_user", "Who a task is in its container: caller (files are yours) or root.", "caller"),
+    Setting("container_mounts", "More folders for containers: /FOLDER, /FOLDER:/INSIDE or /FOLDER:/INSIDE:ro.", (), "list"),
+    Setting("image_pull", "When images are pulled: missing, always or never.", "missing"),
+    Setting("storage_folders", "Folders for the storages that jobs name: NAME=/FOLDER.", (), "list"),
 )
 
 

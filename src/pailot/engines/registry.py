@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
     from .base import Engine
 
-BUILT_IN = {"local": "pailot.engines.local.engine:LocalEngine"}
+BUILT_IN = {
+    "local": "pailot.engines.local.engine:LocalEngine",
+    "docker": "pailot.engines.docker.engine:DockerEngine",
+}
 
 
 def create(name: str, waiting: Callable[[str], None] = lambda _: None) -> Engine:

@@ -40,12 +40,21 @@ def run_and_exit(task: Task, channel: int, liveness: int) -> NoReturn:
     """Be the shim of a task in this (forked) process; never returns."""
     status = 1
     try:
-        Shim(task, channel, liveness).run()
+        shim_for(task)(task, channel, liveness).run()
         status = 0
     except BaseException as error:  # the last line of defence: say it in the task's folder, then end
         _write_crash(task, error)
     finally:
         os._exit(status)
+
+
+def shim_for(task: Task) -> type[Shim]:
+    """The kind of shim a task needs."""
+    if task.container is None:
+        return Shim
+    from .container import ContainerShim
+
+    return ContainerShim
 
 
 class Shim:
@@ -127,15 +136,22 @@ class Shim:
                 self._log_line(f"pailot: {group.problem}")
         try:
             phase, end = self._run_phases(environment, group)
-            memory_kill = group.oom_killed() if group else False
+            memory_kill = self._out_of_memory(group)
         finally:
-            if not _childless():
-                processes.kill_all(self.me)
-                self._wait_for_all(LEFTOVER_SECONDS)
+            self._end_everything()
             self._close_logs()
             if group:
                 group.remove()
         return self._record(phase, end, memory_kill, began)
+
+    def _out_of_memory(self, group: Any) -> bool:
+        return bool(group.oom_killed()) if group else False
+
+    def _end_everything(self) -> None:
+        """The end of an attempt: nothing of it goes on."""
+        if not _childless():
+            processes.kill_all(self.me)
+            self._wait_for_all(LEFTOVER_SECONDS)
 
     def _new_exports(self) -> str:
         """Where start callbacks leave their exports: in memory if a secret may be among them."""
@@ -153,8 +169,7 @@ class Shim:
         phase, end = "start", exits.End(0, None)
         if task.start:
             end = self._run_script("start", task.start, environment, group)
-        # What the start callbacks left running, a server for instance, lives as long as the task.
-        self.kept = frozenset() if _childless() else frozenset(processes.descendants(self.me))
+        self._keep_what_runs()
         if end.exit_code == 0:
             if self._stop():
                 self.terminated = True  # not a success: its commands never ran
@@ -173,6 +188,10 @@ class Shim:
             if outcome == SUCCEEDED and last.exit_code != 0:
                 phase, end = "exit", last
         return phase, end
+
+    def _keep_what_runs(self) -> None:
+        """What the start callbacks left running, a server for instance, lives as long as the task."""
+        self.kept = frozenset() if _childless() else frozenset(processes.descendants(self.me))
 
     def _run_script(self, name: str, text: str, environment: dict[str, str], group: Any) -> exits.End:
         """One bash process to its end, stopped with grace when a stop is asked for."""
@@ -229,20 +248,23 @@ class Shim:
         self._tell("held", until=until, reason=end["reason"])
         self._open_logs()
         if self.task.hold_command:
-            environment = {
-                **self.task.environment,
-                "PAI_TASK_LOG_DIR": self.folder,
-                "PAI_EXPORTS_FILE": self.exports_path,
-            }
-            self.status = None
-            path, secret_fd = self._script_file("hold", "#!/bin/bash\n" + self.task.hold_command + "\n")
-            self.pid = self._spawn(path, environment, None, secret_fd)
-            if secret_fd is not None:
-                os.close(secret_fd)
+            self._begin_hold_command()
         self._wait(lambda: bool(self._stop()) or time.time() >= until, self.task.hold_seconds)
         processes.kill_all(self.me)
         self._wait_for_all(LEFTOVER_SECONDS)
         self._close_logs()
+
+    def _begin_hold_command(self) -> None:
+        environment = {
+            **self.task.environment,
+            "PAI_TASK_LOG_DIR": self.folder,
+            "PAI_EXPORTS_FILE": self.exports_path,
+        }
+        self.status = None
+        path, secret_fd = self._script_file("hold", "#!/bin/bash\n" + self.task.hold_command + "\n")
+        self.pid = self._spawn(path, environment, None, secret_fd)
+        if secret_fd is not None:
+            os.close(secret_fd)
 
     # Records
 
@@ -356,6 +378,11 @@ class Shim:
                 self.lost_launcher = True
                 self.poller.unregister(self.liveness)
                 claim_stop(self.task.attempt_folder, "launcher-lost", self.task.grace)
+            else:
+                self._served(descriptor, event)
+
+    def _served(self, descriptor: int, event: int) -> None:
+        """Something else that is listened to has news."""
 
     def _reap(self) -> None:
         while True:
@@ -368,18 +395,27 @@ class Shim:
             if pid == self.pid:
                 self.status = status
                 self.usage_kb = max(self.usage_kb, usage.ru_maxrss)
+            else:
+                self._collected(pid, status)
+
+    def _collected(self, pid: int, status: int) -> None:
+        """Another child ended."""
 
     # Output
 
     def _open_logs(self) -> None:
         self.logs = LogWriter(self.folder, self.task.hidden, self.task.rotate_bytes)
         for stream in ("stdout", "stderr"):
-            reader, writer = os.pipe2(os.O_CLOEXEC)
+            reader, writer = self._new_stream(stream)
             os.set_blocking(reader, False)
             _widen(reader)
             self.pipes[reader] = stream
             self.writers[stream] = writer
             self.poller.register(reader, select.POLLIN)
+
+    def _new_stream(self, stream: str) -> tuple[int, int]:
+        """The two ends of what a task prints into."""
+        return os.pipe2(os.O_CLOEXEC)
 
     def _close_logs(self) -> None:
         for writer in self.writers.values():

@@ -9,6 +9,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+class Container(Value):
+    """How a task's container is made: the words of the engine's command line. No secret is among them."""
+
+    command: tuple[str, ...]
+    """The engine's program, `docker` for instance."""
+    name: str
+    """The container's, to which the number of the task attempt is added."""
+    words: tuple[str, ...]
+    """Of `run`, between the name and the image: mounts, limits, network."""
+    image: str
+    memory_folder: str = ""
+    """A folder in the container's memory, for what may never lie on a disk; empty where there are no secrets."""
+    removes_itself: bool = True
+    """Whether the engine removes it when it has ended."""
+
+
 class Task(Value):
     """One task of one job attempt: everything its shim needs. It holds secrets and lives in memory only."""
 
@@ -37,6 +53,8 @@ class Task(Value):
     """Whether the task can go on while the machine that wrote these records is down; one on this machine cannot."""
     wrapper: tuple[str, ...] = ()
     """Words before `bash`: a sandbox, for instance."""
+    container: Container | None = None
+    """The container it runs in; none on the local engine."""
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ import os
 import time
 
 from ..protocol.problems import PailotError
-from ..runtime import cgroups, processes
+from ..runtime import leftovers, processes
 from ..runtime.records import read_record
 from ..settings import Settings
 from ..store.index import Index
@@ -75,7 +75,7 @@ def recover(folder: JobFolder) -> dict[str, Any] | None:
             return None
         for path in _claims(folder):
             if not os.path.exists(os.path.join(os.path.dirname(path), "final.json")):
-                cgroups.clean_up(os.path.dirname(path))
+                leftovers.clean_up(os.path.dirname(path))
         state = folder.record("state.json") or {}
         verdict = _verdict_without_driver(folder, state, rebooted=rebooted)
         folder.decide(verdict)

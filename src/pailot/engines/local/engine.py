@@ -9,7 +9,7 @@ import signal
 
 from ...lifecycle.states import LAUNCHER_LOST
 from ...planning import placement as placing
-from ...runtime import cgroups, processes
+from ...runtime import cgroups, leftovers, processes
 from ...runtime.records import read_record, write_record
 from ...runtime.shim import claim_stop, run_and_exit
 from ...runtime.task import Task
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
     from typing import Any
 
-    from ...planning import RolePlan
+    from ...planning import Plan, RolePlan
     from ..base import Attempt
+    from .gpus import Gpu
 
 MAX_TASKS = 4_000
 MAX_LIMITED_TASKS = 128  # to enter a control group takes the kernel 10 ms, one task after the other
@@ -38,6 +39,8 @@ class LocalEngine:
     """Runs the attempts of one run on this machine; several such may live in one process and share its children."""
 
     name = "local"
+    contains = False
+    """Whether tasks see a file system of their own."""
 
     def __init__(self, waiting: Callable[[str], None] = lambda _: None) -> None:
         self.waiting = waiting
@@ -46,6 +49,8 @@ class LocalEngine:
         self._clean_up: list[tuple[str, int]] = []
         self.wake = -1
         """A descriptor that becomes readable when the run is to stop, for waits of our own."""
+        self.shown: Sequence[tuple[str, str]] = ()
+        """What of this machine the tasks see below /ml, as (path, place there)."""
         self.ports: Ports | None = None
         self.gpus: Gpus | None = None
         self.channel, self._shim_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -87,18 +92,19 @@ class LocalEngine:
         ml = os.path.join(attempt.folder, "ml") if plan.options.channels else ""
         seen: list[tuple[str, str]] = []
         if plan.options.channels:
-            seen = channels.make(plan.options.channels, ml, attempt.cache, attempt.cwd)
+            seen = channels.make(plan.options.channels, ml, attempt.cache, attempt.cwd, mounted=self.contains)
         wrapper: tuple[str, ...] = ()
         if attempt.sandbox:
             from .sandbox import wrapper as sandbox
 
             wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works), *(path for path, _ in seen)], ml)
-        elif ml and plan.options.channels and plan.options.channels.mount:
+        elif ml and plan.options.channels and plan.options.channels.mount and not self.contains:
             from .sandbox import with_ml
 
             wrapper = with_ml(ml)
         if plan.options.channels:
-            shared |= channels.variables(plan.options.channels, channels.INSIDE if wrapper else ml, ml)
+            shared |= channels.variables(plan.options.channels, channels.INSIDE if wrapper or self.contains else ml, ml)
+        self.shown = seen
         write_record(
             os.path.join(attempt.folder, "attempt.json"),
             {
@@ -119,7 +125,7 @@ class LocalEngine:
         for (role, index), work in zip(tasks, works, strict=True):
             checkpoint = os.path.join(attempt.checkpoints, f"{role.name}-{index}")  # made by the shim, beside the others
             environment = {
-                **attempt.environment,
+                **self._inherited(attempt),
                 **role.environment,
                 **shared,
                 **placing.task_variables(plan, placement, role.name, index),
@@ -133,8 +139,20 @@ class LocalEngine:
                 **plan.options.environment,
             }
             task = self._task(attempt, role, index, folders[role.name, index], work, environment, wrapper)
-            self._fork(task, attempt.descriptors)
+            self._fork(self._around(task, attempt, role, gpus.get((role.name, index), ())), attempt.descriptors)
         return notes
+
+    def _inherited(self, attempt: Attempt) -> Mapping[str, str]:
+        """What a task has of the environment of whoever started the job."""
+        return attempt.environment
+
+    def _around(self, task: Task, attempt: Attempt, role: RolePlan, gpus: Sequence[Gpu]) -> Task:
+        """The task with what an engine puts around it."""
+        return task
+
+    def _address(self, role: str, index: int) -> str:
+        """Where the others reach a task."""
+        return ADDRESS
 
     def observe(self, attempt: Attempt) -> Sequence[Observed]:
         """Each task as its folder and its shim tell."""
@@ -154,7 +172,7 @@ class LocalEngine:
             folder = _task_folder(attempt, role, index)
             if not os.path.exists(os.path.join(folder, "final.json")):
                 self._kill_orphans()
-                cgroups.clean_up(folder)
+                leftovers.clean_up(folder, wait=False)
         self._clean_up.clear()
         found = [
             _observe(_task_folder(attempt, role, index), role, index, False)
@@ -231,22 +249,14 @@ class LocalEngine:
 
     def _notes(self, attempt: Attempt) -> list[str]:
         plan = attempt.plan
-        cpus = sum(role.instances * role.resources.cpu for role in plan.roles.values())
-        memory = sum(role.instances * role.resources.memory_mb for role in plan.roles.values())
         images = ", ".join(sorted({role.image.uri for role in plan.roles.values()}))
         if attempt.number:
             return []  # said already
-        notes = [f"the local engine runs commands as they are; the image {images} is not used"]
+        notes = [f"the local engine runs commands as they are; the image {images} is not used", *too_much(plan)]
         if cgroups.available() is None:
             notes.append(f"memory and CPU limits are not enforced here: {cgroups.why_not()}")
         elif plan.task_count > MAX_LIMITED_TASKS:
             notes.append(f"memory and CPU limits are not enforced in a job of more than {MAX_LIMITED_TASKS} tasks")
-        if cpus > machine.cpus():
-            notes.append(f"the job asks for {cpus} CPUs, this machine has {machine.cpus()}; it goes on with those")
-        if memory > machine.memory_mb():
-            notes.append(
-                f"the job asks for {memory} MB of memory, this machine has {machine.memory_mb()} MB; it goes on with that"
-            )
         without_effect = [
             name
             for name, used in (
@@ -317,7 +327,7 @@ class LocalEngine:
                 if index == 0 and "master" not in mine:
                     mine["master"] = (next(pool),)
                 places[role.name, index] = mine
-        return placing.Placement(dict.fromkeys(places, ADDRESS), places)
+        return placing.Placement({place: self._address(*place) for place in places}, places)
 
     def _wait_for_a_gpu(self, gpus: Gpus, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
         if not CHILDREN.crowded:
@@ -422,6 +432,18 @@ def _bring(attempt: Attempt, works: Sequence[str]) -> Mapping[str, Mapping[str, 
     return provided
 
 
+def too_much(plan: Plan) -> list[str]:
+    """Notes on what the job asks for beyond what the machine has."""
+    cpus = sum(role.instances * role.resources.cpu for role in plan.roles.values())
+    memory = sum(role.instances * role.resources.memory_mb for role in plan.roles.values())
+    notes = []
+    if cpus > machine.cpus():
+        notes.append(f"the job asks for {cpus} CPUs, this machine has {machine.cpus()}; it goes on with those")
+    if memory > machine.memory_mb():
+        notes.append(f"the job asks for {memory} MB of memory, this machine has {machine.memory_mb()} MB; it goes on with that")
+    return notes
+
+
 def _task_folder(attempt: Attempt, role: str, index: int) -> str:
     return os.path.join(attempt.folder, "tasks", f"{role}-{index}")
 
@@ -429,7 +451,7 @@ def _task_folder(attempt: Attempt, role: str, index: int) -> str:
 def _observe(folder: str, role: str, index: int, alive: bool) -> Observed:
     final = read_record(os.path.join(folder, "final.json"))
     if final is not None:
-        return Observed(role, index, ENDED, final)
+        return Observed(role, index, LOST if final["outcome"] == LOST else ENDED, final)
     if not os.path.exists(os.path.join(folder, "claim")):
         return Observed(role, index, STARTING if alive else ABSENT)
     if alive:

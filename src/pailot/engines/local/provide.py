@@ -130,20 +130,27 @@ class Source(Value):
 
 def _source(plan: Plan, role: RolePlan, each: Provision) -> Source:
     """With OpenPAI's variables (`$PAI_USER_NAME`) and the secrets inserted."""
-    from ...protocol.javascript import to_string
-    from ...protocol.templates import lookup, secret_references
 
     def variable(match: re.Match[str]) -> str:
         return role.environment.get(match[1] or match[2], match[0])
 
-    shown = uri = _VARIABLE.sub(variable, each.source)
+    shown = _VARIABLE.sub(variable, each.source)
+    return Source(shown, with_secrets(plan, shown))
+
+
+def with_secrets(plan: Plan, shown: str) -> str:
+    """A text of the plan with its secrets inserted."""
+    from ...protocol.javascript import to_string
+    from ...protocol.templates import lookup, secret_references
+
+    text = shown
     for reference in secret_references(shown):
         name = reference.removeprefix("<% $secrets.").removesuffix(" %>")
         value, problem = lookup(plan.secrets.reveal(), name.split("."), "$secrets")
         if problem:
             raise ProvideError(f"{shown}: '$secrets.{name}' {problem}")
-        uri = uri.replace(reference, to_string(value))
-    return Source(shown, uri)
+        text = text.replace(reference, to_string(value))
+    return text
 
 
 # Fetching

@@ -1,0 +1,197 @@
+"""Tasks in containers: one forked shim each, as on the local engine, with a container around what it runs."""
+
+from __future__ import annotations
+
+import os
+
+from ...runtime.task import Container
+from ..base import EngineError
+from ..local import machine, workdir
+from ..local.children import CHILDREN
+from ..local.engine import LocalEngine, too_much
+from . import choices, images, words
+from .program import DOCKER, NERDCTL, PODMAN, candidates
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping, Sequence
+
+    from ...planning import RolePlan
+    from ...runtime.task import Task
+    from ..base import Attempt
+    from ..local.gpus import Gpu
+    from .program import Program
+
+MEMORY_FOLDER = "/run/pailot"
+LABEL = "pailot"
+
+
+class DockerEngine(LocalEngine):
+    """Runs attempts in containers of this machine."""
+
+    name = "docker"
+    contains = True
+
+    def __init__(self, waiting: Callable[[str], None] = lambda _: None) -> None:
+        super().__init__(waiting)
+        self.choices = choices.read()
+        self.program: Program | None = None
+        self.network = ""
+        self._common: tuple[str, ...] = ()
+        self._fetched: set[str] = set()
+
+    def starting(self, attempt: Attempt, stopped: Callable[[], bool]) -> Generator[float | None, None, Sequence[str]]:
+        if attempt.sandbox:
+            raise EngineError("a container is a sandbox already; leave --sandbox out")
+        if attempt.run_as:
+            raise EngineError(f"the docker engine cannot start containers as another user ({attempt.run_as})")
+        return (yield from super().starting(attempt, stopped))
+
+    def release(self) -> None:
+        super().release()
+        self._remove_network()
+
+    def close(self) -> None:
+        self._remove_network()
+        super().close()
+
+    # What is around a task
+
+    def _notes(self, attempt: Attempt) -> list[str]:
+        if attempt.number:
+            return []
+        return too_much(attempt.plan)
+
+    def _inherited(self, attempt: Attempt) -> Mapping[str, str]:
+        """Nothing: an image has an environment of its own, and the paths of this machine are not there."""
+        return {}
+
+    def _address(self, role: str, index: int) -> str:
+        return _host_name(role, index) if self._bridged else super()._address(role, index)
+
+    @property
+    def _bridged(self) -> bool:
+        return self.choices.network == choices.BRIDGE
+
+    def _provide(
+        self, attempt: Attempt, works: Sequence[str], stopped: Callable[[], bool]
+    ) -> Generator[float | None, None, Mapping[str, Mapping[str, str]]]:
+        self.program = yield from self._bring_images(attempt, stopped)
+        provided = yield from super()._provide(attempt, works, stopped)
+        brought = {os.path.dirname(path) for paths in provided.values() for path in paths.values()}
+        self._fetched = {folder for folder in brought if not f"{folder}/".startswith(f"{attempt.folder}/")}
+        self._common = ()
+        return provided
+
+    def _bring_images(self, attempt: Attempt, stopped: Callable[[], bool]) -> Generator[float | None, None, Program]:
+        """The images first: whatever is wrong with them is said before anything starts."""
+        programs = [self.program] if self.program else candidates(self.choices.command)
+        policy = self.choices.pull if not attempt.number else choices.MISSING
+
+        def bring() -> Program:
+            return images.bring(attempt.plan, programs, policy, attempt.cwd, self.waiting)
+
+        if not CHILDREN.crowded:
+            return bring()
+        from ..local.preparer import in_a_child
+
+        return (yield from in_a_child(bring, attempt.descriptors, self, stopped))
+
+    def _words_for_all(self, attempt: Attempt) -> tuple[str, ...]:
+        """What the containers of an attempt have in common."""
+        program, chosen = self._program, self.choices
+        base = attempt.cwd if attempt.work_dir in ("", workdir.SHARED) else os.path.join(attempt.cwd, attempt.work_dir)
+        base = os.path.abspath(os.path.expanduser(base))
+        run = os.path.basename(os.path.dirname(os.path.dirname(attempt.folder)))
+        common = [
+            *words.work_mount(base),
+            *words.mount(attempt.folder),
+            *words.mount(attempt.checkpoints),
+            *(word for each in sorted(self._fetched) for word in words.mount(each, read_only=True)),
+            *words.more_mounts(chosen.mounts),
+            *words.storages(attempt.plan, chosen.storages),
+            *words.user(program, chosen.user),
+            "--label", f"{LABEL}.run={run}",
+            "--label", f"{LABEL}.job={attempt.plan.full_name}",
+        ]  # fmt: skip
+        if attempt.plan.options.channels:
+            common += words.mount(os.path.join(attempt.folder, "ml"), "/ml")
+            common += [word for path, place in self.shown for word in words.mount(path, f"/ml/{place}")]
+        if attempt.hidden:
+            common += ["--tmpfs", f"{MEMORY_FOLDER}:rw,noexec,nosuid,mode=1777,size=64m"]
+        if program.kind in (DOCKER, PODMAN):
+            common += ["--log-driver", "none", "--pull", "never"]
+        if os.path.exists("/sys/fs/selinux/enforce"):
+            common += ["--security-opt", "label=disable"]  # or the mounted folders could not be used
+        if self._bridged:
+            self.network = f"pailot-{run}-{attempt.number}"
+            made = program.run("network", "create", "--label", f"{LABEL}.run={run}", self.network)
+            if made.returncode:
+                from .program import last_line
+
+                raise EngineError(f"the network of the job cannot be made: {last_line(made.stderr)}")
+            common += ["--network", self.network]
+        else:
+            common += ["--network", "host"]
+        return tuple(common)
+
+    @property
+    def _program(self) -> Program:
+        assert self.program is not None, "the images are brought first"
+        return self.program
+
+    def _around(self, task: Task, attempt: Attempt, role: RolePlan, gpus: Sequence[Gpu]) -> Task:
+        program = self._program
+        self._common = self._common or self._words_for_all(attempt)
+        run = os.path.basename(os.path.dirname(os.path.dirname(attempt.folder)))
+        mine = [
+            *self._common,
+            "--label", f"{LABEL}.task={task.role}:{task.index}",
+            *words.limits(program, role.resources, machine.cpus()),
+            *words.devices(program, role.resources, gpus),
+        ]  # fmt: skip
+        if self._bridged:
+            name = _host_name(task.role, task.index)
+            mine += ["--hostname", name, "--network-alias", name]
+            numbers = [number for ports in self._ports_of(attempt, task) for number in ports]
+            mine += [word for number in numbers for word in ("--publish", f"{number}:{number}")]
+        environment = {**task.environment, **self._inside(task, program, gpus), **attempt.plan.options.environment}
+        strange = {key: value for key, value in environment.items() if not (key.isascii() and key.isidentifier())}
+        mine += [word for key, value in strange.items() for word in ("--env", f"{key}={value}")]
+        container = Container(
+            command=(program.path,),
+            name=f"pailot-{run}-{attempt.number}-{task.role}-{task.index}",
+            words=tuple(mine),
+            image=role.image.uri,
+            memory_folder=MEMORY_FOLDER if attempt.hidden else "",
+            removes_itself=program.kind != NERDCTL,
+        )
+        return task.replace(environment=environment, container=container, memory_mb=0, cpus=0)
+
+    def _ports_of(self, attempt: Attempt, task: Task) -> list[list[int]]:
+        from ...runtime.records import read_record
+
+        placed = read_record(os.path.join(attempt.folder, "attempt.json")) or {}
+        return list(placed.get("ports", {}).get(task.name, {}).values())
+
+    def _inside(self, task: Task, program: Program, gpus: Sequence[Gpu]) -> dict[str, str]:
+        """Variables that are other than on the machine itself."""
+        told: dict[str, str] = {}
+        if not words.is_root(program, self.choices.user):
+            # Root has a home in every image; this user is in no image's list of users.
+            home = os.path.join(task.folder, "home")
+            os.makedirs(home, exist_ok=True)
+            told |= {"HOME": home, "USER": task.environment["PAI_USER_NAME"], "LOGNAME": task.environment["PAI_USER_NAME"]}
+        if any(gpu.uuid for gpu in gpus):
+            told["CUDA_VISIBLE_DEVICES"] = ",".join(str(number) for number in range(len(gpus)))  # counted anew inside
+        return told
+
+    def _remove_network(self) -> None:
+        if self.network and self.program:
+            self.program.run("network", "rm", self.network)
+            self.network = ""
+
+
+def _host_name(role: str, index: int) -> str:
+    """A name that other containers find a task by."""
+    return "".join(c if c.isascii() and c.isalnum() else "-" for c in f"{role}-{index}").lower()[:63]

@@ -1,0 +1,161 @@
+"""The images of a job: there before anything starts, pulled where they may be, with the job's own credentials."""
+
+from __future__ import annotations
+
+import os
+
+from ..base import EngineError
+from .choices import ALWAYS, NEVER
+from .program import PODMAN, config_folder, first_that_answers, last_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ...planning import Plan, RolePlan
+    from ...protocol.model import Auth
+    from .program import Program
+
+DOCKER_HUB = "https://index.docker.io/v1/"
+
+
+class ImageError(EngineError):
+    """An image cannot be had."""
+
+
+def bring(plan: Plan, programs: Sequence[Program], policy: str, cwd: str, say: Callable[[str], None]) -> Program:
+    """Every image of a job on this machine, or an error that says which cannot be had; answers the engine that has them."""
+    images = list(dict.fromkeys(role.image.uri for role in plan.roles.values()))
+    program, answer = first_that_answers(programs, ["image", "inspect", "--format", "ok", *images])
+    there = answer.returncode == 0
+    for image in images:
+        if policy != ALWAYS and (there or program.run("image", "inspect", "--format", "ok", image).returncode == 0):
+            continue
+        if policy == NEVER:
+            raise ImageError(f"there is no image '{image}' here, and image_pull is 'never'; {program.name} pull {image}")
+        role = next(role for role in plan.roles.values() if role.image.uri == image)
+        _pull(program, image, credentials(plan, role, cwd), say)
+    return program
+
+
+def credentials(plan: Plan, role: RolePlan, cwd: str) -> Auth | None:
+    """What the job says about the registry of a role's image: `auth` of the image, or else the file `authFile`."""
+    from ...protocol.model import Auth
+    from ..local.provide import with_secrets
+
+    auth = role.image.auth
+    if auth is not None:
+        return Auth(*(with_secrets(plan, each) for each in (auth.username, auth.password, auth.registry)))
+    file = plan.options.auth_file
+    if not file:
+        return None
+    path = os.path.join(cwd, os.path.expanduser(with_secrets(plan, file)))
+    try:
+        with open(path, encoding="utf-8") as stream:
+            lines = [line.strip() for line in stream if line.strip()]
+    except OSError as error:
+        raise ImageError(f"authFile {file} cannot be read: {error.strerror}") from None
+    if len(lines) != 3:
+        raise ImageError(f"authFile {file} should have three lines: registry, user, password; it has {len(lines)}")
+    return Auth(lines[1], lines[2], lines[0])
+
+
+def registry_of(image: str) -> str:
+    """The registry that an image's name leads to."""
+    first, slash, _ = image.partition("/")
+    return first if slash and ("." in first or ":" in first or first == "localhost") else ""
+
+
+def _pull(program: Program, image: str, auth: Auth | None, say: Callable[[str], None]) -> None:
+    import subprocess
+
+    say(f"pulling the image {image}")
+    folder = _private_config(program, image, auth) if auth else ""
+    words, variables = _with_config(program, folder)
+    try:
+        process = subprocess.Popen(
+            [program.path, *words, image],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env={**os.environ, **variables},
+        )
+        assert process.stdout
+        said = ""
+        for line in process.stdout:
+            said = (said + line)[-20_000:]
+            step = _progress(line)
+            if step:
+                say(f"{image}: {step}")
+        status = process.wait()
+        process.stdout.close()
+    finally:
+        if folder:
+            _remove(folder)
+    if status:
+        program.check_daemon(said)
+        secret = auth.password if auth else ""
+        why = last_line(said.replace(secret, "******") if secret else said)
+        who = f" as '{auth.username}'" if auth else ""
+        raise ImageError(f"the image '{image}' cannot be pulled{who}: {why}")
+
+
+def _progress(line: str) -> str:
+    """The steps worth telling among what an engine prints."""
+    line = line.strip()
+    wanted = ("Download complete", "Pull complete", "Copying blob", "Status:", "Trying to pull")
+    return line if any(words in line for words in wanted) else ""
+
+
+def _private_config(program: Program, image: str, auth: Auth) -> str:
+    """A folder in memory, for us alone, with the user's configuration and the job's credentials in it."""
+    import json
+    from base64 import b64encode
+    from tempfile import mkdtemp
+
+    memory = "/dev/shm"  # noqa: S108  # nothing lies on a disk; mkdtemp makes it ours alone
+    folder = mkdtemp(prefix="pailot-auth-", dir=memory if os.access(memory, os.W_OK) else None)
+    ours = config_folder()
+    config: dict[str, object] = {}
+    if program.kind != PODMAN:
+        try:
+            with open(os.path.join(ours, "config.json"), encoding="utf-8") as stream:
+                config = json.load(stream)
+            if os.path.isdir(os.path.join(ours, "contexts")):
+                os.symlink(os.path.join(ours, "contexts"), os.path.join(folder, "contexts"))
+        except (OSError, ValueError):
+            config = {}
+    for key in ("credsStore", "credHelpers", "auths"):
+        config.pop(key, None)
+    token = b64encode(f"{auth.username}:{auth.password}".encode()).decode()
+    config["auths"] = {place: {"auth": token} for place in _places(image, auth)}
+    with open(os.path.join(folder, "config.json"), "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+        json.dump(config, stream)
+    return folder
+
+
+def _places(image: str, auth: Auth) -> Iterator[str]:
+    """The names under which a client looks for the credentials of a registry."""
+    for each in dict.fromkeys((auth.registry, registry_of(image))):
+        name = each.removeprefix("https://").removeprefix("http://").rstrip("/")
+        if name:
+            yield name
+        if name in ("", "docker.io", "index.docker.io", "index.docker.io/v1", "registry-1.docker.io"):
+            yield DOCKER_HUB
+            yield "docker.io"
+
+
+def _with_config(program: Program, folder: str) -> tuple[list[str], dict[str, str]]:
+    if not folder:
+        return ["pull"], {}
+    if program.kind == PODMAN:
+        return ["pull", "--authfile", os.path.join(folder, "config.json")], {}
+    return ["pull"], {"DOCKER_CONFIG": folder}
+
+
+def _remove(folder: str) -> None:
+    from shutil import rmtree
+
+    rmtree(folder, ignore_errors=True)
