@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from . import stream
-from .errors import NotFound, Refused, Unreachable, WireError
+from .errors import NotFound, NotTheApi, Refused, Unreachable, WireError
 from .http import TIMEOUT, Http
 
 TYPE_CHECKING = False
@@ -312,20 +312,20 @@ class Client:
 
 def find(server: str, token: str = "", user: str = "") -> Client:
     """A client of the API at or below an address: an OpenPAI cluster has it below `/rest-server`."""
-    client = Client(server, token, user)
-    try:
-        if "name" in client.info():
-            return client
-    except (NotFound, Unreachable) as error:
-        if isinstance(error, Unreachable) and "not JSON" not in str(error):
-            raise
-    below = Client(f"{client.server}/rest-server", token, user)
-    try:
-        if "name" in below.info():
-            return below
-    except WireError:
-        pass  # neither here nor there
-    raise Unreachable(f"{client.server} does not answer as OpenPAI's API does, and neither does {below.server}")
+    problem: WireError | None = None
+    for place in (server, f"{server.rstrip('/')}/rest-server"):
+        client = Client(place, token, user)
+        try:
+            if "name" in client.info():
+                return client
+        except WireError as error:
+            client.close()
+            problem = problem or error
+            if isinstance(error, Unreachable) and not isinstance(error, NotTheApi):
+                break
+    if isinstance(problem, Unreachable) and not isinstance(problem, NotTheApi):
+        raise problem
+    raise Unreachable(f"{server} does not answer as OpenPAI's API does, here or below /rest-server")
 
 
 def _says_final(event: Event) -> bool:

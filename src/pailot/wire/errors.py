@@ -22,6 +22,10 @@ class Unreachable(WireError):
     exit_status = 4
 
 
+class NotTheApi(Unreachable):
+    """Something answers, but it is not the server we look for."""
+
+
 class Refused(WireError):
     """The server answered, and its answer is no."""
 

@@ -6,7 +6,7 @@ import os
 import time
 
 from ..values import Value
-from .errors import Denied, NotFound, Refused, Unreachable, WireError
+from .errors import Denied, NotFound, NotTheApi, Refused, Unreachable, WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ RETRIES = 3
 PAUSES = (0.1, 0.5, 1.5)
 TIMEOUT = 60.0
 CONNECT_TIMEOUT = 10.0
+IDLE = 2.0
+"""What must not be sent twice is not sent over a connection that was idle for longer: its end could be on its way."""
 _AGAIN = frozenset((502, 503, 504))
 
 
@@ -36,7 +38,7 @@ class Reply(Value):
         try:
             return json.loads(self.body)
         except ValueError:
-            raise Unreachable("the answer is not JSON: is this the address of the API?") from None
+            raise NotTheApi("the answer is not JSON: is this the address of the API?") from None
 
     def text(self) -> str:
         return self.body.decode("utf-8", "replace")
@@ -63,6 +65,7 @@ class Http:
         self.timeout = timeout
         self.retries = RETRIES
         self._connection: HTTPConnection | None = None
+        self._used = 0.0
 
     def request(
         self,
@@ -114,8 +117,10 @@ class Http:
         timeout: float | None = None,
     ) -> HTTPResponse:
         """Send a request and read the head of its answer; the caller reads the rest."""
-        if self._connection is not None and _was_closed(self._connection):
+        idle = time.monotonic() - self._used
+        if self._connection is not None and ((method not in IDEMPOTENT and idle > IDLE) or _was_closed(self._connection)):
             self.close()
+        self._used = time.monotonic()
         if self._connection is None:
             try:
                 self._connection = self._connect()

@@ -11,7 +11,7 @@ from .ignore import walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import IO
+    from typing import IO, Self
 
 LARGE = 200 * 1000 * 1000
 MOMENT = 315532800
@@ -29,6 +29,12 @@ class Packed(Value):
     notes: tuple[str, ...]
     """What was left out, and what is worth a second thought."""
     stream: IO[bytes]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stream.close()
 
 
 def pack(folder: str) -> Packed:
