@@ -1,6 +1,6 @@
 """Immutable records, as frozen dataclasses are, at a tenth of the import time.
 
-`dataclasses` costs every command 15 to 30 ms of start-up; this costs one `exec` per class.
+`dataclasses` costs every command 15 to 30 ms of start-up; this costs one `exec` per class, when its first instance is made.
 
     class Point(Value):
         x: int
@@ -34,12 +34,21 @@ class Value:
         cls._fields = inherited + own
         if "__init__" in cls.__dict__:
             return  # a class may be made in a way of its own; it then has to copy itself, too
+
+        def first(self: Any, *arguments: Any, **named: Any) -> None:
+            cls._make_init()
+            self.__init__(*arguments, **named)
+
+        cls.__init__ = first  # type: ignore[method-assign]  # generated for the fields, once there is an instance
+
+    @classmethod
+    def _make_init(cls) -> None:
         defaults = {name: getattr(cls, name) for name in cls._fields if hasattr(cls, name)}
         arguments = ", ".join(f"{name}=_defaults[{name!r}]" if name in defaults else name for name in cls._fields)
         items = ", ".join(f"{name!r}: {name}" for name in cls._fields)
         scope: dict[str, Any] = {"_defaults": defaults}
         exec(f"def __init__(self, {arguments}):\n    self.__dict__.update({{{items}}})", scope)
-        cls.__init__ = scope["__init__"]  # type: ignore[method-assign]  # generated for the fields
+        cls.__init__ = scope["__init__"]  # type: ignore[method-assign]
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed."""

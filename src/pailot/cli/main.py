@@ -90,9 +90,14 @@ def _columns() -> int:
 
 
 def _run(command: str, arguments: list[str]) -> int:
-    parser, module = parser_for(command)
+    from importlib import import_module
+
+    from .options import quick_parse
+
     try:
-        status: int = module.run(parser.parse_args(arguments))
+        module = import_module(f".commands.{command}", __package__)
+        values = quick_parse(module, arguments) or parser_for(command)[0].parse_args(arguments)
+        status: int = module.run(values)
         sys.stdout.flush()
         return status
     except SystemExit as stop:  # argparse: 0 after --help, 2 after bad usage

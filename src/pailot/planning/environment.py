@@ -6,7 +6,7 @@ jobs in the wild rely on either, so both are exported.
 
 from __future__ import annotations
 
-import re
+from ..protocol.patterns import pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 MAX_NAMED_PEERS = 128
 MAX_VALUE = 100_000  # the kernel takes no variable above 128 KiB; PAI_PEERS_FILE has them all
-_NOT_IN_NAMES = re.compile("[^A-Za-z0-9_]")
-_NOT_CONVERTED = re.compile("[^a-z0-9]")
+_NOT_IN_NAMES = pattern("[^A-Za-z0-9_]")
+_NOT_CONVERTED = pattern("[^a-z0-9]")
 
 
 def converted(role: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from ..protocol.patterns import pattern
 from .environment import MAX_NAMED_PEERS, spellings
 
 TYPE_CHECKING = False
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 # What a job may say itself, in `extras.pailot.environment`.
 LEFT_TO_THE_JOB = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "TF_CONFIG")
-_ABOUT_ONE_TASK = re.compile(r"PAI_\w+_[0-9]\w*", re.ASCII)
+_ABOUT_ONE_TASK = pattern(r"PAI_\w+_[0-9]\w*", re.ASCII)
 
 
 class Placement:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from .patterns import pattern
 from .problems import Finding
 
 TYPE_CHECKING = False
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from .yaml import Document
 
 MIN_MASKABLE = 4
-SECRET_KEY = re.compile(r"(?i)(?:pass(?:word|wd|phrase)|secret|token|api_?key|access_?key|private_?key|credential)s?\Z")
+SECRET_KEY = pattern(r"(?i)(?:pass(?:word|wd|phrase)|secret|token|api_?key|access_?key|private_?key|credential)s?\Z")
 
 
 def lint(job: Job, root: Any, text: str) -> list[Finding]:
@@ -161,7 +162,7 @@ def _ignored_keys(job: Job, root: Any) -> Iterable[Finding]:
             yield from unknown(each, ("extras", spelling, "taskRoles", name), known)
 
 
-_REFERENCES = re.compile(r"\$(parameters|secrets)(?:\.([^\s.\[%]+)|\b)")
+_REFERENCES = pattern(r"\$(parameters|secrets)(?:\.([^\s.\[%]+)|\b)")
 
 
 def _unused_names(job: Job, root: Any, text: str) -> Iterable[Finding]:
@@ -184,13 +185,13 @@ def _unused_names(job: Job, root: Any, text: str) -> Iterable[Finding]:
 
 
 # No groups: only so does the regular-expression engine skip ahead by first letters.
-_LITERAL = re.compile(
+_LITERAL = pattern(
     r"""AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9_]{20,}|github_pat_[A-Za-z0-9_]{20,}|xox[abp]-[A-Za-z0-9-]{10,}"""
     r"""|PRIVATE KEY-----|://[^/\s:@<>'"$]+:[^@\s/<>$'"]{3,}@"""
     r"""|--(?:password|token)[= ]['"]?[^\s<>$'"-][^\s<>$'"]{3,}|PASSWORD=['"]?[^\s<>$'"]{4,}|TOKEN=['"]?[^\s<>$'"]{4,}"""
 )
 # Apart, because it begins with the most common letter of all.
-_TOKEN = re.compile(r"eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,}")
+_TOKEN = pattern(r"eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,}")
 _LITERAL_NAMES = {
     "AKIA": "an AWS access key",
     "gh": "a GitHub token",

@@ -5,8 +5,7 @@ A check answers nothing when all is well, and otherwise findings with paths rela
 
 from __future__ import annotations
 
-import re
-
+from . import patterns
 from .problems import Finding, describe, suggestion
 
 TYPE_CHECKING = False
@@ -50,7 +49,7 @@ class Text(Shape):
         nullable: bool = False,
     ) -> None:
         self.doc, self.choices, self.nullable = doc, tuple(choices), nullable
-        self.pattern = re.compile(pattern + r"\Z") if pattern else None
+        self.pattern = patterns.pattern(pattern + r"\Z") if pattern else None
         self.source, self.hint, self.longest, self.shortest = pattern, hint, longest, shortest
         self.plain = not (pattern or longest or shortest or choices)
 
@@ -261,7 +260,7 @@ class Table(Shape):
         self, values: Shape, doc: str = "", *, pattern: str = "", hint: str = "", least: int = 0, nullable: bool = False
     ) -> None:
         self.values, self.doc, self.least, self.nullable = values, doc, least, nullable
-        self.pattern = re.compile(pattern + r"\Z") if pattern else None
+        self.pattern = patterns.pattern(pattern + r"\Z") if pattern else None
         self.source, self.hint = pattern, hint
 
     def check(self, value: Any) -> Sequence[Finding]:

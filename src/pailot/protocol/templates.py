@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .javascript import to_string, trim
+from .patterns import pattern
 from .problems import suggestion
 
 TYPE_CHECKING = False
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
         tag: str
 
 
-_INDEX = re.compile(r"\[([0-9]+)\]")
+_INDEX = pattern(r"\[([0-9]+)\]")
 _OTHER_TAGS = frozenset("#^/>{&=!")
 _MISSING = object()
 

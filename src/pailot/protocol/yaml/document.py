@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ..patterns import pattern
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,7 +147,7 @@ def _texts(value: Any) -> list[str]:
     return [str(value)] if value is not None else []
 
 
-_KEY_AND_SPACE = re.compile(
+_KEY_AND_SPACE = pattern(
     r"""(?:\?\s++)?(?:"(?:[^"\\]++|\\[\s\S])*"|'(?:[^']++|'')*'(?!')|(?:[^:\s]++|:(?=[^\s,\[\]{}"'])|[ \t]++(?!:))*)\s*+:"""
     r"""(?:[ \t]|\n|(?<=[ \t\n])#[^\n]*)*"""
 )

@@ -7,8 +7,7 @@ reports an error, and the tests hold the two to the same values.
 
 from __future__ import annotations
 
-import re
-
+from ..patterns import pattern
 from . import scalars
 from .document import Map, new_list, new_map
 
@@ -36,11 +35,11 @@ class NotPlainLines(Exception):
     """Some line needs the general parser."""
 
 
-_LINE = re.compile(r"( *+)(- ++)?(?:([A-Za-z_][A-Za-z0-9_.-]*+):(?: ++|(?=\n)))?([^\n]*+)\n")
+_LINE = pattern(r"( *+)(- ++)?(?:([A-Za-z_][A-Za-z0-9_.-]*+):(?: ++|(?=\n)))?([^\n]*+)\n")
 # First characters of a scalar that cannot be anything but plain text.
 _PLAIN_START = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/$<=(;^\\")
 _SPECIAL_KEYS = frozenset((*scalars.WORDS, "__proto__"))
-_REST_OF_LINE = re.compile(r"[ ]*+\n")
+_REST_OF_LINE = pattern(r"[ ]*+\n")
 _ITEM_MARKS = frozenset(("-", "- "))
 _MAX_DEPTH = 32  # well inside the parser's own limits, which it enforces with a message
 _MAX_NODES = 40_000

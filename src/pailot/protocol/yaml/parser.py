@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ..patterns import pattern
 from . import scalars
 from .document import LIMITS, List, Map, YamlError, new_list, new_map
 from .tags import TAGS
@@ -17,30 +18,30 @@ if TYPE_CHECKING:
 # linear; they stand after single characters only, since Python before 3.11.5 gets them wrong after groups.
 _FIRST = r"(?:[^ \t\n,\[\]{}#&*!|>'\"%@`?:-]|[?:-](?=[^ \t\n]))"
 _BODY = r"(?:[^ \t\n:#]++|:(?=[^ \t\n])|(?<=[^ \t\n])#|[ \t]++(?=[^ \t\n#]))*"
-_PLAIN = re.compile(_FIRST + _BODY)
-_PLAIN_MORE = re.compile(r"(?:[^ \t\n:#]|:(?=[^ \t\n]))" + _BODY)
+_PLAIN = pattern(_FIRST + _BODY)
+_PLAIN_MORE = pattern(r"(?:[^ \t\n:#]|:(?=[^ \t\n]))" + _BODY)
 _FLOW_FIRST = r"(?:[^ \t\n,\[\]{}#&*!|>'\"%@`?:-]|[?:-](?=[^ \t\n,\[\]{}]))"
 _FLOW_BODY = r"(?:[^ \t\n:#,\[\]{}]++|:(?=[^ \t\n,\[\]{}])|(?<=[^ \t\n,\[\]{}])#|[ \t]++(?=[^ \t\n#,\[\]{}]))*"
-_FLOW_PLAIN = re.compile(_FLOW_FIRST + _FLOW_BODY)
-_FLOW_MORE = re.compile(r"(?:[^ \t\n:#,\[\]{}]|:(?=[^ \t\n,\[\]{}]))" + _FLOW_BODY)
+_FLOW_PLAIN = pattern(_FLOW_FIRST + _FLOW_BODY)
+_FLOW_MORE = pattern(r"(?:[^ \t\n:#,\[\]{}]|:(?=[^ \t\n,\[\]{}]))" + _FLOW_BODY)
 
-_BLANK = re.compile(r"[ \t]*+(?:#[^\n]*+)?(?:\n[ \t]*+(?:#[^\n]*+)?)*")
-_END_OF_LINE = re.compile(r"(?:[ \t]++#[^\n]*+|[ \t]*+)\n")
-_SPACES = re.compile(r"[ \t]*+")
-_KEY = re.compile(r"(" + _FIRST + _BODY + r"|\"(?:[^\"\\\n]++|\\.)*\"|'(?:[^'\n]++|'')*'(?!'))[ \t]*+:(?=[ \t\n])")
-_MARKER = re.compile(r"(?:---|\.\.\.)(?=[ \t\n])")
-_DIRECTIVE = re.compile(r"%YAML[ \t]++1\.[0-9]++(?:[ \t]++#[^\n]*+|[ \t]*+)\n")
-_NAME = re.compile(r"[^ \t\n,\[\]{}]++")
-_TAG = re.compile(r"![^ \t\n]*+")
-_SINGLE = re.compile(r"'((?:[^']++|'')*)'(?!')")
-_DOUBLE = re.compile(r'"((?:[^"\\]++|\\[\s\S])*)"')
+_BLANK = pattern(r"[ \t]*+(?:#[^\n]*+)?(?:\n[ \t]*+(?:#[^\n]*+)?)*")
+_END_OF_LINE = pattern(r"(?:[ \t]++#[^\n]*+|[ \t]*+)\n")
+_SPACES = pattern(r"[ \t]*+")
+_KEY = pattern(r"(" + _FIRST + _BODY + r"|\"(?:[^\"\\\n]++|\\.)*\"|'(?:[^'\n]++|'')*'(?!'))[ \t]*+:(?=[ \t\n])")
+_MARKER = pattern(r"(?:---|\.\.\.)(?=[ \t\n])")
+_DIRECTIVE = pattern(r"%YAML[ \t]++1\.[0-9]++(?:[ \t]++#[^\n]*+|[ \t]*+)\n")
+_NAME = pattern(r"[^ \t\n,\[\]{}]++")
+_TAG = pattern(r"![^ \t\n]*+")
+_SINGLE = pattern(r"'((?:[^']++|'')*)'(?!')")
+_DOUBLE = pattern(r'"((?:[^"\\]++|\\[\s\S])*)"')
 # White space before a break stays: OpenPAI keeps it.
-_SINGLE_BREAKS = re.compile(r"\n[ \t\n]*+")
-_DOUBLE_BREAKS = re.compile(r"\\\n[ \t\n]*+|\\.|\n[ \t\n]*+")
-_HEADER = re.compile(r"[|>](?:([-+])([0-9])?|([0-9])([-+])?)?(?:[ \t]++#[^\n]*+|[ \t]*+)\n")
+_SINGLE_BREAKS = pattern(r"\n[ \t\n]*+")
+_DOUBLE_BREAKS = pattern(r"\\\n[ \t\n]*+|\\.|\n[ \t\n]*+")
+_HEADER = pattern(r"[|>](?:([-+])([0-9])?|([0-9])([-+])?)?(?:[ \t]++#[^\n]*+|[ \t]*+)\n")
 _PROPERTY_ALONE = "a tag or an anchor stands on the line of its value"
-_FIRST_LINE = re.compile(r"(?: *+\n)*( *+)")
-_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([\s\S]))")
+_FIRST_LINE = pattern(r"(?: *+\n)*( *+)")
+_ESCAPE = pattern(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([\s\S]))")
 _ESCAPES = {
     "0": "\0", "a": "\a", "b": "\b", "t": "\t", "\t": "\t", "n": "\n", "v": "\v", "f": "\f",
     "r": "\r", "e": "\x1b", " ": " ", '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0",

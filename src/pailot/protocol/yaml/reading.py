@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from ..patterns import pattern
 from . import scalars
 from .document import LIMITS, Document, YamlError
 from .lines import NotPlainLines, read_lines
@@ -37,7 +36,7 @@ def parse(text: str) -> Document:
 
 
 _ASCII_TEXT = b"\t\n" + bytes(range(0x20, 0x7F))
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+_UNPRINTABLE = pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class _General:

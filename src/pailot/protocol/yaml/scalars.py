@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ..patterns import pattern
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -63,8 +65,8 @@ WORDS: dict[str, Scalar] = {
 }
 NUMERIC_START = frozenset("0123456789+-.")
 
-_DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
-_INTEGER = re.compile(
+_DECIMAL = pattern(r"[-+]?(?:0|[1-9][0-9]*)\Z")
+_INTEGER = pattern(
     r"""(?P<sign>[-+]?)(?:
         0b(?P<binary>[01_]*[01]) | 0x(?P<hex>[0-9a-fA-F_]*[0-9a-fA-F])
       | (?P<octal>0[0-7_]*[0-7]) | (?P<decimal>0|[1-9](?:[0-9_]*[0-9])?)
@@ -72,14 +74,14 @@ _INTEGER = re.compile(
     )\Z""",
     re.VERBOSE,
 )
-_FLOAT = re.compile(r"(?:[-+]?(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9_]+(?:[eE][-+]?[0-9]+)?)(?<!_)\Z")
-_SEXAGESIMAL_FLOAT = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*(?<!_)\Z")
-_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})\Z")
-_TIME = re.compile(
+_FLOAT = pattern(r"(?:[-+]?(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9_]+(?:[eE][-+]?[0-9]+)?)(?<!_)\Z")
+_SEXAGESIMAL_FLOAT = pattern(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*(?<!_)\Z")
+_DATE = pattern(r"([0-9]{4})-([0-9]{2})-([0-9]{2})\Z")
+_TIME = pattern(
     r"([0-9]{4})-([0-9][0-9]?)-([0-9][0-9]?)(?:[Tt]|[ \t]+)([0-9][0-9]?):([0-9]{2}):([0-9]{2})"
     r"(?:\.([0-9]*))?(?:[ \t]*(?:Z|([-+])([0-9][0-9]?)(?::([0-9]{2}))?))?\Z"
 )
-_YAML_1_2_NUMBER = re.compile(
+_YAML_1_2_NUMBER = pattern(
     r"[-+]?[0-9]+\Z|0o[0-7]+\Z|0x[0-9a-fA-F]+\Z"
     r"|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z"
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from ..patterns import pattern
 from . import scalars
 
 TYPE_CHECKING = False
@@ -31,14 +32,14 @@ def dump(value: Any) -> str:
     return _scalar(value, "  ") + "\n"
 
 
-_PLAIN = re.compile(r"(?:[^\W\d]|[/$]|\.\.?/|<% )[^\n]*\Z")
+_PLAIN = pattern(r"(?:[^\W\d]|[/$]|\.\.?/|<% )[^\n]*\Z")
 # Booleans of YAML 1.1, which many readers still follow; to OpenPAI they are texts.
 _OTHER_WORDS = frozenset(("y", "n", "yes", "no", "on", "off"))
 _ESCAPES = {
     "\\": "\\\\", '"': '\\"', "\0": "\\0", "\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v",
     "\f": "\\f", "\r": "\\r", "\x1b": "\\e", "\x85": "\\N", "\xa0": "\\_", "\u2028": "\\L", "\u2029": "\\P",
 }  # fmt: skip
-_BLANK_LINE_WITH_SPACES = re.compile(r"^[ \t]+$", re.MULTILINE)
+_BLANK_LINE_WITH_SPACES = pattern(r"^[ \t]+$", re.MULTILINE)
 
 
 def _lines(value: Any, indent: str) -> Iterator[str]:
