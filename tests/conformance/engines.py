@@ -39,4 +39,18 @@ def local() -> Engine:
     return Engine("local")
 
 
-ENGINES: dict[str, Callable[[], Engine]] = {"local": local}
+def docker() -> Engine:
+    from ..parts import containers
+
+    started = containers.docker()
+    return Engine("docker", containers.IMAGE, started.environment)
+
+
+def podman() -> Engine:
+    from ..parts import containers
+
+    started = containers.podman()
+    return Engine("docker", containers.IMAGE, started.environment)
+
+
+ENGINES: dict[str, Callable[[], Engine]] = {"local": local, "docker": docker, "podman": podman}

@@ -411,6 +411,22 @@ def clean_up(folder: str, *, wait: bool) -> None:
         pass  # the engine is gone; so will be the container, once it is back
 
 
+def entering(task_folder: str, attempt_folder: str, wanted: str | None, *, terminal: bool) -> list[str] | None:
+    """The command that opens a shell in a task's container, with its variables; None for a task without one."""
+    record = read_record(os.path.join(task_folder, "container.json"))
+    if not record:
+        return None
+    script = (
+        'for each in "$2/main.env" "$1/main.env" "$2/start.env" "$1/start.env"; do '
+        '[ ! -e "$each" ] || { . "$each"; break; }; done; '
+        '[ ! -e "$PAI_EXPORTS_FILE" ] || . "$PAI_EXPORTS_FILE"; cd "$PAI_WORK_DIR"; '
+        "shell=sh; ! command -v bash >/dev/null || shell=bash; "
+        'if [ -n "$3" ]; then exec $shell -c "$3"; else exec $shell -i; fi'
+    )
+    words = [*record["command"], "exec", "--interactive", *(["--tty"] if terminal else []), record["name"]]
+    return [*words, "/bin/sh", "-c", script, "sh", attempt_folder, record["memory"] or attempt_folder, wanted or ""]
+
+
 def _spawn(words: Sequence[str], errors: int) -> int:
     files: list[Any] = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

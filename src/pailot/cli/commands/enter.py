@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from ...api import current_user
 from ...protocol.problems import PailotError
@@ -23,6 +24,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:  # noqa: RET503  # ends by becoming the shell
+    from ...runtime.container import entering
     from ...runtime.shim import read_environment
     from ...service.runs import find, task_attempts
 
@@ -43,6 +45,11 @@ def run(args: Namespace) -> int:  # noqa: RET503  # ends by becoming the shell
 
         print(json.dumps({"folder": work, "logs": last, "environment": environment}, indent=2))
         return OK
+    inside = entering(os.path.dirname(os.path.dirname(last)), last, args.command, terminal=sys.stdin.isatty())
+    if inside is not None:
+        if os.path.exists(os.path.join(os.path.dirname(os.path.dirname(last)), "final.json")):
+            raise PailotError(f"{role}:{args.index} of '{row.name}' has ended, and its container is gone")
+        os.execvp(inside[0], inside)  # noqa: S606  # the shell is the point
     _become_shell(environment, work, args.command)
 
 
