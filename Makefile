@@ -92,6 +92,12 @@ parts:
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >/dev/null; } || true; fi; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
 	    echo "No PostgreSQL: the server is tested on SQLite only; enable it with: sudo apt-get install postgresql" >&2
+	@missing=; for each in dockerd:docker.io podman:podman runc:runc iptables:iptables busybox:busybox-static \
+	    docker-registry:docker-registry; do command -v $${each%%:*} >/dev/null || missing="$$missing $${each#*:}"; done; \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing$$missing" && { apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null && missing=; } || true; fi; \
+	[ -z "$$missing" ] || echo "Containers are not tested; enable that with: sudo apt-get install$$missing" >&2
 
 # OpenPAI's own libraries, for the tests and benchmarks that compare with them. Those tests are skipped without.
 node: $(NODE_MODULES)
