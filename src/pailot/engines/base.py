@@ -38,6 +38,8 @@ class Attempt(Value):
     home: str = ""
     descriptors: tuple[int, ...] = ()
     """What every process that stands for a task keeps open beside its own: the lock of the run."""
+    code: str = ""
+    """A folder whose content each task finds, as its own copy, in its working directory; it was sent along with the job."""
     run_as: str = ""
     """The Unix user whose processes the tasks are to be; empty for our own. An engine that cannot do so refuses."""
 

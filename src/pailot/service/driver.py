@@ -14,7 +14,6 @@ from ..lifecycle import retry
 from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ..lifecycle.states import FAILED, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
 from ..protocol.problems import PailotError
-from ..runtime.records import keep_reserve
 from ..values import Value
 
 TYPE_CHECKING = False
@@ -46,6 +45,8 @@ class Surroundings(Value):
     home: str
     sandbox: bool = False
     rotate_bytes: int = 0
+    code: str = ""
+    """A folder whose content is copied into each task's working directory."""
     run_as: str = ""
     """The Unix user whose processes the tasks are; empty for our own."""
 
@@ -149,7 +150,7 @@ class Driver:
         options = self.plan.options
         path = self.folder.attempt(number)
         os.makedirs(path)
-        keep_reserve(path)
+        self.folder.keep_reserve(path)
         surroundings = self.surroundings
         attempt = Attempt(
             plan=self.plan,
@@ -167,6 +168,7 @@ class Driver:
             home=surroundings.home,
             descriptors=self.descriptors,
             run_as=surroundings.run_as,
+            code=surroundings.code,
         )
         self.stop_sent, self.killed = "", False
         if self._asked_to_stop():

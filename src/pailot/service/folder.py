@@ -31,8 +31,10 @@ FORMAT = 1
 class JobFolder:
     """One run's folder."""
 
-    def __init__(self, path: str, *, durable: bool = True) -> None:
+    def __init__(self, path: str, *, durable: bool = True, reserve: str = "") -> None:
         self.path = path
+        self.reserve = reserve or path
+        """The folder where space is kept for a full disk: that of the run itself, or one for all runs of a server."""
         self.durable = durable
         """Whether the verdict must outlive a power cut here; a server has it in its database."""
 
@@ -41,15 +43,25 @@ class JobFolder:
         """Make the folder; it is complete before anything is started."""
         import json
 
-        os.makedirs(os.path.join(path, "attempts"), mode=0o700)
-        os.mkdir(os.path.join(path, "checkpoints"))
+        os.makedirs(path, mode=0o700)
         os.mkfifo(os.path.join(path, "control"), 0o600)
-        keep_reserve(path)
         folder = cls(path)
-        folder._write("job.yaml", source)
-        folder._write("plan.json", json.dumps(plan))
-        write_record(folder.file("job.json"), {"format": FORMAT, **job}, durable=False)  # the index is; a power cut ends the run
+        folder.keep_reserve(path)
+        folder.fill(job, source, json.dumps(plan))
         return folder
+
+    def fill(self, job: dict[str, Any], source: str, plan: str) -> None:
+        """Everything that is known before the start; `job.json` comes last, and says that the folder is complete."""
+        os.makedirs(self.file("attempts"), mode=0o700, exist_ok=True)
+        os.makedirs(self.file("checkpoints"), exist_ok=True)
+        self._write("job.yaml", source)
+        self._write("plan.json", plan)
+        write_record(self.file("job.json"), {"format": FORMAT, **job}, durable=False)  # the index is; a power cut ends the run
+
+    def keep_reserve(self, folder: str) -> None:
+        """Space for the last words about a run, in its own folder, unless it is kept elsewhere for all."""
+        if self.reserve == self.path:
+            keep_reserve(folder)
 
     def file(self, *names: str) -> str:
         return os.path.join(self.path, *names)
@@ -170,7 +182,7 @@ class JobFolder:
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            free_reserve(self.path)
+            free_reserve(self.reserve)
             try:
                 write()
             except OSError:

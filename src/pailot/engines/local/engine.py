@@ -345,7 +345,7 @@ class LocalEngine:
     ) -> Generator[float | None, None, Mapping[str, Mapping[str, str]]]:
         """What has to be fetched, made or copied first; among many runs a child of its own does that."""
         plan = attempt.plan
-        if not plan.options.code and not any(role.provisions for role in plan.roles.values()):
+        if not attempt.code and not plan.options.code and not any(role.provisions for role in plan.roles.values()):
             return {}
         if not CHILDREN.crowded:
             return _bring(attempt, works)
@@ -421,6 +421,11 @@ def _bring(attempt: Attempt, works: Sequence[str]) -> Mapping[str, Mapping[str, 
     plan = attempt.plan
     from . import provide
 
+    if attempt.code:
+        import shutil
+
+        for work in dict.fromkeys(works):
+            shutil.copytree(attempt.code, work, symlinks=True, dirs_exist_ok=True)
     provided: Mapping[str, Mapping[str, str]] = {}
     if any(role.provisions for role in plan.roles.values()):
         provided = provide.provide(plan, attempt.folder, attempt.cache, cwd=attempt.cwd)

@@ -26,8 +26,12 @@ def prepare(cwd: str, folders: Sequence[str], mode: str = "", leave_out: Sequenc
     """The working directory of each task, whose own directory would be that in `folders`.
 
     `mode` is empty, 'shared' (all in the same), or a directory in place of the current one. Entries that are one of
-    the paths in `leave_out` are not shown.
+    the paths in `leave_out` are not shown. Without a current directory each task has an empty one of its own.
     """
+    if not cwd and not mode:
+        for folder in folders:
+            os.makedirs(folder, exist_ok=True)
+        return list(folders)
     base = os.path.abspath(cwd if mode in ("", SHARED) else os.path.join(cwd, os.path.expanduser(mode)))
     if not os.path.isdir(base):
         raise WorkdirError(f"{base} should be the working directory, but there is no such directory")
