@@ -41,6 +41,14 @@ SETTINGS = (
     Setting("access_log", "File for a line about each request; '-' for standard error, empty for none.", ""),
     Setting("v1_succeeded_state", "The word of version 1 for a job that succeeded; stock luigi wants SUCCEED.", "SUCCEEDED"),
     Setting("v1_anonymous_read", "Whether version 1 tells jobs without a token: on, off, or auto (on for loopback).", "auto"),
+    Setting("cpus", "How many CPUs the jobs of a server may have at the same time; auto: those there are.", "auto", "amount"),
+    Setting("memory_mb", "How much memory they may ask for, in MB; auto: what the machine has.", "auto", "amount"),
+    Setting("gpus", "The GPUs that jobs may use: auto, none, a number or a list.", "auto", "amount"),
+    Setting(
+        "virtual_clusters", "Virtual clusters and their guaranteed shares: research:cpus=8:memory_mb=32000:gpus=2.", (), "list"
+    ),
+    Setting("database", "Where a server keeps its jobs: a path, or postgresql://user@host/name.", ""),
+    Setting("unix_users", "Whose processes tasks are: empty for the server's own, 'same', or user=unixuser, …", ""),
     Setting("code_limit_mb", "Largest code folder that can be sent along with a job, compressed.", 200, "number"),
     Setting("container_command", "Docker, Podman or nerdctl by name or path; empty: the first that answers.", ""),
     Setting("container_network", "Network of containers: host, or bridge (one a job, ports published).", "host"),
@@ -150,7 +158,15 @@ _FLAGS = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false
 
 
 def _from_toml(setting: Setting, value: Any, file: str) -> Any:
-    wanted: dict[str, tuple[type, ...]] = {"list": (list,), "number": (int, float), "text": (str,), "flag": (bool,)}
+    if setting.kind == "amount" and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    wanted: dict[str, tuple[type, ...]] = {
+        "amount": (str,),
+        "list": (list,),
+        "number": (int, float),
+        "text": (str,),
+        "flag": (bool,),
+    }
     if not isinstance(value, wanted[setting.kind]) or isinstance(value, bool) != (setting.kind == "flag"):
         raise BadSetting(f"{file}: '{setting.name}' should be a {setting.kind}, is {value!r}")
     return value

@@ -112,14 +112,15 @@ class Driver:
             if again.counted_as in self.retries:
                 self.retries[again.counted_as] += 1
             number += 1
-            self.folder.set_state(state=WAITING, attempt=number, reason=f"tried again: {again.reason}", started=self.began)
+            self._set_state(WAITING, number, reason=f"tried again: {again.reason}")
+            decided = {"role": verdict.role, "index": verdict.index, "exitCode": verdict.exit_code}
             if again.counted_as == retry.PREEMPTED:
                 if self._asked_to_stop():
                     return self._finish(Verdict(STOPPED, "stopped by the user"))
-                self._happened("job-retry", attempt=number, seconds=0, reason=verdict.reason, why=again.reason)
+                self._happened("job-retry", attempt=number, seconds=0, reason=verdict.reason, why=again.reason, **decided)
                 return self._give_back(number, again.counted_as, verdict.reason)
             seconds = retry.delay(number, self.plan.options.retry_delay_seconds, int.from_bytes(os.urandom(2), "big") / 65536)
-            self._happened("job-retry", attempt=number, seconds=seconds, reason=verdict.reason, why=again.reason)
+            self._happened("job-retry", attempt=number, seconds=seconds, reason=verdict.reason, why=again.reason, **decided)
             self.engine.release()
             moment = time.monotonic() + seconds
             while time.monotonic() < moment and not self._asked_to_stop() and not self.preempted:
@@ -193,7 +194,7 @@ class Driver:
             return "stopped", Verdict(FAILED, f"it could not be started: {words}")
         now = time.time()
         self.began = self.began or now
-        self.folder.set_state(state=RUNNING, attempt=number, started=self.began)
+        self._set_state(RUNNING, number)
         self._happened("started", attempt=number, tasks=self.plan.task_count)
         self.watcher.started(number, notes)
         deadline = time.monotonic() + options.max_run_seconds if options.max_run_seconds else None
@@ -277,7 +278,7 @@ class Driver:
             grace = float(asked.get("grace", grace))
         self.stop_sent = self.engine.stop(attempt, grace, why, now=now)
         if why != "completed":
-            self.folder.set_state(state=STOPPING, attempt=attempt.number, started=self.began)
+            self._set_state(STOPPING, attempt.number)
             self._happened("stopping", why=why, now=now)
 
     def _kill_now(self) -> bool:
@@ -318,6 +319,9 @@ class Driver:
 
     # Telling
 
+    def _set_state(self, state: str, attempt: int, **more: Any) -> None:
+        self.folder.set_state(state=state, attempt=attempt, started=self.began, retries=dict(self.retries), **more)
+
     def _seen(self, attempt: Attempt, event: Mapping[str, Any]) -> None:
         kind = event["event"]
         if kind == "grown":
@@ -337,5 +341,5 @@ def _task_end(role: str, index: int, final: Mapping[str, Any]) -> TaskEnd:
 
 
 def _brief(final: Mapping[str, Any]) -> dict[str, Any]:
-    keep = ("outcome", "exitCode", "signal", "reason", "attempt", "class", "outOfMemory", "lastLines")
+    keep = ("outcome", "exitCode", "signal", "reason", "attempt", "class", "outOfMemory", "lastLines", "started", "ended")
     return {f"task{key[0].upper()}{key[1:]}" if key == "attempt" else key: final[key] for key in keep if key in final}

@@ -103,7 +103,7 @@ def prepare(
         work_dir=work_dir,
         environment=environment,
         secrets=secret_values(job, plan),
-        hidden=tuple(_leaves(job.secrets.reveal())),
+        hidden=tuple(leaves(job.secrets.reveal())),
         cache=settings.cache,
         home=settings.home,
         sandbox=sandbox,
@@ -133,14 +133,14 @@ def secret_values(job: Job, plan: Plan) -> dict[str, str]:
     return values
 
 
-def _leaves(value: Any) -> list[str]:
+def leaves(value: Any) -> list[str]:
     """Every text inside the secrets."""
     from ..protocol.javascript import to_string
 
     if isinstance(value, dict):
-        return [leaf for item in value.values() for leaf in _leaves(item)]
+        return [leaf for item in value.values() for leaf in leaves(item)]
     if isinstance(value, list):
-        return [leaf for item in value for leaf in _leaves(item)]
+        return [leaf for item in value for leaf in leaves(item)]
     return [] if value is None else [to_string(value)]
 
 

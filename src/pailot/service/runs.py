@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..store.index import JobRow
+    from ..store.server import JobRecord
 
 
 class NoSuchRun(PailotError):
@@ -114,12 +115,12 @@ def wait(folder: JobFolder, seconds: float | None = None) -> bool:
         signal.signal(signal.SIGALRM, before)
 
 
-def describe(row: JobRow, folder: JobFolder) -> dict[str, Any]:
-    """What `show --json` and `run --json` print."""
+def describe(row: JobRow | JobRecord, folder: JobFolder, plan: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What `show --json` and `run --json` print; `plan` where the folder may not be there yet."""
     verdict = folder.verdict() or {}
     attempt = max(0, folder.attempts() - 1)
     roles = {}
-    for name, role in folder.plan().get("taskRoles", {}).items():
+    for name, role in (plan or folder.plan()).get("taskRoles", {}).items():
         roles[name] = {"tasks": [_task(folder, attempt, name, index) for index in range(role["instances"])]}
     return {
         "name": row.name,
@@ -139,7 +140,7 @@ def describe(row: JobRow, folder: JobFolder) -> dict[str, Any]:
     }
 
 
-def explain(row: JobRow, folder: JobFolder) -> list[str]:
+def explain(row: JobRow | JobRecord, folder: JobFolder) -> list[str]:
     """Why a run is in the state it is in: sentences, then the last lines of what failed."""
     verdict = folder.verdict()
     events = folder.events()

@@ -23,6 +23,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     from ...service.runs import find
+    from ...service.source import masked_source
     from ...settings import Settings
     from ...store.secrets import SecretBox
 
@@ -42,4 +43,4 @@ def run(args: Namespace) -> int:
     os.chdir(before.get("cwd") or ".")
     args.workdir = args.workdir or before.get("workDir", "")
     args.sandbox = args.sandbox or before.get("sandbox", False)
-    return run_command.start(args, job, run_command.masked_source(job, text))
+    return run_command.start(args, job, masked_source(job, text))

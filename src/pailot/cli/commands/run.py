@@ -39,6 +39,8 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     text = read_text(args.file)
     job = read_job(text, args.file, changes(args), lenient=args.lenient, library=args.library)
+    from ...service.source import masked_source
+
     return start(args, job, masked_source(job, text))
 
 
@@ -77,18 +79,6 @@ def start(args: Namespace, job: Job, source: str) -> int:
     elif not args.quiet or verdict["state"] != "SUCCEEDED":
         _print_verdict(prepared, verdict)
     return STATUSES[verdict["state"]]
-
-
-def masked_source(job: Job, text: str) -> str:
-    """The job file as it is kept: with the changes made to it, and its secrets masked."""
-    if job.origin is None or not (job.secrets.names() or job.origin.overridden):
-        return text
-    from ...protocol.yaml.writer import dump
-
-    root = dict(job.origin.document.root)
-    if "secrets" in root:
-        root["secrets"] = "******"
-    return dump(root)
 
 
 def _print_started(args: Namespace, prepared: Run) -> int:

@@ -46,7 +46,8 @@ class LocalEngine:
         self.waiting = waiting
         self.shims: dict[int, tuple[str, int]] = {}
         self.ended: dict[tuple[str, int], int] = {}
-        self._clean_up: list[tuple[str, int]] = []
+        self._fresh: list[tuple[str, int]] = []
+        """Tasks whose shims were collected, and that nobody has asked for yet."""
         self.wake = -1
         """A descriptor that becomes readable when the run is to stop, for waits of our own."""
         self.shown: Sequence[tuple[str, str]] = ()
@@ -166,19 +167,14 @@ class LocalEngine:
 
     def newly_ended(self, attempt: Attempt) -> list[Observed]:
         """The tasks whose shims ended since the last call, in the order of their end."""
-        before = set(self.ended)
         self._reap()
-        for role, index in self._clean_up:
+        fresh, self._fresh = self._fresh, []
+        for role, index in fresh:
             folder = _task_folder(attempt, role, index)
             if not os.path.exists(os.path.join(folder, "final.json")):
                 self._kill_orphans()
                 leftovers.clean_up(folder, wait=False)
-        self._clean_up.clear()
-        found = [
-            _observe(_task_folder(attempt, role, index), role, index, False)
-            for role, index in self.ended
-            if (role, index) not in before
-        ]
+        found = [_observe(_task_folder(attempt, role, index), role, index, False) for role, index in fresh]
         return sorted(found, key=lambda each: (each.final or {}).get("ended") or 0)
 
     def changes(self) -> int:
@@ -406,7 +402,7 @@ class LocalEngine:
         """One of our shims was collected."""
         task = self.shims.pop(pid)
         self.ended[task] = pid
-        self._clean_up.append(task)
+        self._fresh.append(task)
 
     def _reap(self) -> None:
         CHILDREN.reap()

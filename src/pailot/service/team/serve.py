@@ -2,18 +2,114 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import asynccontextmanager
+
+from ...lifecycle.queue import Capacity
+from .errors import Conflict
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import AsyncIterator
 
     from ...settings import Settings
     from .team import Team
 
+LOCK = "server.lock"
+DATABASE = "server.db"
+HERE = ("local", "docker", "podman", "nerdctl")
+"""Engines that use this machine; jobs on another wait in a line of their own there."""
 
-def running_team(settings: Settings, *, engine: str = "local") -> AbstractAsyncContextManager[Team]:
+
+@asynccontextmanager
+async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIterator[Team]:
     """The team of this home, with its lock held, its store open, its keeper found or started and its jobs re-adopted.
 
     Raises Conflict when another server has this home. Leaving hands running jobs over to the next server, unless
     `shutdown` was called with another wish before. `team.store` is the store, for accounts and lists.
     """
-    raise NotImplementedError
+    from ...engines.registry import check
+    from ...library import Library
+    from ...store.server import ServerStore
+    from .reading import Reader
+    from .team import Team
+    from .unix import task_environment
+
+    check(engine)
+    home = settings.home
+    os.makedirs(os.path.join(home, "jobs"), mode=0o700, exist_ok=True)
+    lock = take_lock(home)
+    try:
+        store = ServerStore.open(database(settings))
+        try:
+            library = Library(settings.library, home=home, cache=settings.cache, fresh_seconds=settings.library_cache_seconds)
+            team = Team(
+                settings,
+                store,
+                Reader(library),
+                engine=engine,
+                machine=capacity(settings, engine),
+                environment=task_environment(),
+            )
+            try:
+                await team.set_clusters({**clusters(settings["virtual_clusters"]), **store.accounts.clusters()})
+                await team.begin()
+                yield team
+            finally:
+                await team.end()
+        finally:
+            store.close()
+    finally:
+        os.close(lock)
+
+
+def take_lock(home: str) -> int:
+    """The lock of a home: one server at a time."""
+    import fcntl
+
+    descriptor = os.open(os.path.join(home, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pid = os.read(descriptor, 32).decode("ascii", "replace").strip()
+        os.close(descriptor)
+        raise Conflict(f"another server (process {pid}) has {home} already; stop it, or choose another PAILOT_HOME") from None
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+    return descriptor
+
+
+def database(settings: Settings) -> str:
+    """Where the store is: the setting `database`, or a file in the home."""
+    return str(settings["database"] or os.path.join(settings.home, DATABASE))
+
+
+def capacity(settings: Settings, engine: str) -> Capacity:
+    """What jobs may use at the same time: as set, else what this machine has."""
+    if engine not in HERE:
+        return Capacity(1e6, 1 << 40, 1 << 20)
+    from ...engines.local import gpus, machine
+
+    cpus, memory = str(settings["cpus"]), str(settings["memory_mb"])
+    return Capacity(
+        float(cpus) if cpus != "auto" else machine.cpus(),
+        int(memory) if memory != "auto" else machine.memory_mb(),
+        len(gpus.discover(str(settings["gpus"]))),
+    )
+
+
+def clusters(setting: tuple[str, ...]) -> dict[str, dict[str, float]]:
+    """`research:gpus=2:cpus=8` as a name and its shares."""
+    from ...settings import BadSetting
+
+    found: dict[str, dict[str, float]] = {}
+    for entry in setting:
+        name, *parts = entry.split(":")
+        shares: dict[str, float] = {}
+        for part in parts:
+            key, _, value = part.partition("=")
+            if key not in ("cpus", "memory_mb", "gpus") or not value.replace(".", "", 1).isdecimal():
+                raise BadSetting(f"virtual_clusters: {entry!r} should read like research:cpus=8:memory_mb=32000:gpus=2")
+            shares[key] = float(value)
+        found[name] = shares
+    return found

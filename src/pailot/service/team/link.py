@@ -1,0 +1,160 @@
+"""The server's side of the keeper: find it or start it, give orders, hear what it tells."""
+
+from __future__ import annotations
+
+import asyncio  # noqa: TID253  # only a server loads this
+import json
+import os
+import subprocess
+import sys
+
+from ..keeper import frames
+from .errors import Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+START_SECONDS = 60.0
+_HIDDEN = ("PAILOT_ADMIN_PASSWORD", "PAILOT_TOKEN", "PAILOT_DATABASE", "PAILOT_SMTP", "PYTHON", "CREDENTIALS_DIRECTORY")
+
+
+class Link(asyncio.Protocol):
+    """A connection to one keeper."""
+
+    def __init__(self, news: Callable[[Link, dict[str, Any]], None], lost: Callable[[Link], None]) -> None:
+        self._news, self._lost = news, lost
+        self._inbox = frames.Inbox()
+        self._transport: asyncio.Transport | None = None
+        self.hello: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self.open = True
+        self.pid = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        for content in self._inbox.feed(data):
+            message = json.loads(content)
+            if message["event"] == "hello":
+                self.pid = message["pid"]
+                if not self.hello.done():
+                    self.hello.set_result(message)
+            else:
+                self._news(self, message)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.open = False
+        if not self.hello.done():
+            self.hello.set_exception(ConnectionResetError("the keeper ended"))
+            self.hello.exception()  # somebody may have stopped waiting
+        else:
+            self._lost(self)
+
+    def order(self, **message: Any) -> None:
+        """Tell the keeper to do something; a keeper that is gone is noticed by itself."""
+        if self._transport is not None and self.open:
+            self._transport.write(frames.pack_order(message))
+
+    def close(self) -> None:
+        self.open = False
+        self._lost = lambda _: None
+        if self._transport is not None:
+            self._transport.close()
+
+
+async def connect(
+    path: str, news: Callable[[Link, dict[str, Any]], None], lost: Callable[[Link], None]
+) -> tuple[Link, dict[str, Any]] | None:
+    """The keeper at a socket, and what it says of itself; None if nobody is there."""
+    loop = asyncio.get_running_loop()
+    try:
+        _, link = await loop.create_unix_connection(lambda: Link(news, lost), frames.socket_address(path))
+    except OSError:
+        return None
+    try:
+        return link, await asyncio.wait_for(link.hello, START_SECONDS)
+    except (OSError, TimeoutError):
+        link.close()
+        return None
+
+
+def found(home: str) -> list[str]:
+    """The sockets of all keepers that may live here: the one in charge first, then those that only finish their jobs."""
+    try:
+        names = os.listdir(home)
+    except OSError:
+        return []
+    retired = sorted(name for name in names if name.startswith("keeper-") and name.endswith(".sock"))
+    return [os.path.join(home, frames.SOCKET), *(os.path.join(home, name) for name in retired)]
+
+
+def start(home: str, engine: str) -> subprocess.Popen[bytes]:
+    """A new keeper. It inherits nothing of ours: no descriptor, no terminal, no secret variable."""
+    with open(os.path.join(home, frames.LOG), "ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-c", _START, _package(), home, engine],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=home,
+            env=clean_environment(os.environ),
+            start_new_session=True,
+        )
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """A server's variables without those that could tell a secret of it."""
+    return {name: value for name, value in environment.items() if not name.startswith(_HIDDEN)}
+
+
+async def find_or_start(
+    home: str, engine: str, news: Callable[[Link, dict[str, Any]], None], lost: Callable[[Link], None]
+) -> tuple[list[tuple[Link, dict[str, Any]]], subprocess.Popen[bytes] | None]:
+    """All keepers of this home, the one that takes new jobs first, and the process of it if it had to be started."""
+    others = []
+    for path in found(home):
+        answer = await connect(path, news, lost)
+        if answer is None:
+            continue
+        link, hello = answer
+        if hello["version"] != frames.VERSION or hello["engine"] != engine or os.path.basename(path) != frames.SOCKET:
+            link.order(do="retire")
+            others.append(answer)
+        else:
+            return [answer, *others, *await _retired(home, path, news, lost)], None
+    process = start(home, engine)
+    until = asyncio.get_running_loop().time() + START_SECONDS
+    while asyncio.get_running_loop().time() < until:
+        answer = await connect(os.path.join(home, frames.SOCKET), news, lost)
+        if answer is not None and answer[1]["version"] == frames.VERSION and answer[1]["engine"] == engine:
+            return [answer, *others], process
+        if answer is not None:
+            answer[0].close()
+        if process.poll() is not None and process.returncode == 0:
+            process = start(home, engine)  # the one before was just leaving
+        elif process.returncode:
+            break
+        await asyncio.sleep(0.01)
+    raise Unavailable(f"the keeper of the jobs could not be started; {os.path.join(home, frames.LOG)} says why")
+
+
+async def _retired(
+    home: str, but: str, news: Callable[[Link, dict[str, Any]], None], lost: Callable[[Link], None]
+) -> list[tuple[Link, dict[str, Any]]]:
+    answers = [await connect(path, news, lost) for path in found(home) if path != but]
+    return [answer for answer in answers if answer is not None]
+
+
+def _package() -> str:
+    here = os.path.abspath(__file__)
+    for _ in range(4):
+        here = os.path.dirname(here)
+    return here
+
+
+_START = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from pailot.service.keeper.keeper import Keeper; Keeper(*sys.argv[2:]).run()"
+)

@@ -1,0 +1,68 @@
+"""Whose processes the tasks of a user are: the server's own, or, if that is root, those of a Unix user."""
+
+from __future__ import annotations
+
+import os
+
+from .errors import Invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+SAME = "same"
+
+
+class UnixUsers:
+    """The setting `unix_users`: empty for none, `same`, or a list of `user=unixuser`; an account's own entry wins."""
+
+    def __init__(self, setting: str, of_account: Callable[[str], str | None]) -> None:
+        self.same = setting.strip() == SAME
+        pairs = [] if self.same else [part.partition("=") for part in setting.split(",") if part.strip()]
+        self.table = {name.strip(): unix.strip() for name, _, unix in pairs}
+        self.active = self.same or bool(self.table)
+        self._of_account = of_account
+
+    def of(self, user: str) -> str:
+        """The Unix user, or nothing for the server's own."""
+        if not self.active:
+            return ""
+        return self._of_account(user) or self.table.get(user) or (user if self.same else "")
+
+    def check(self, user: str) -> None:
+        """Refuse a job that could not be started as whom it should."""
+        if not self.active:
+            return
+        name = self.of(user)
+        if not name:
+            raise Invalid(f"user {user} has no Unix user on this machine (setting unix_users): an administrator can give one")
+        import pwd
+
+        try:
+            found = pwd.getpwnam(name)
+        except KeyError:
+            raise Invalid(f"the tasks of {user} are to run as Unix user {name}, whom this machine does not know") from None
+        if os.geteuid() != 0 and found.pw_uid != os.geteuid():
+            raise Invalid(f"the tasks of {user} are to run as Unix user {name}, but the server does not run as root")
+
+    def environment(self, name: str, base: Mapping[str, str]) -> dict[str, str]:
+        """The variables of a task before its job adds to them."""
+        if not name:
+            return dict(base)
+        import pwd
+
+        found = pwd.getpwnam(name)
+        return {**base, "HOME": found.pw_dir, "USER": name, "LOGNAME": name, "SHELL": "/bin/bash"}
+
+
+def task_environment() -> dict[str, str]:
+    """What every task of a server begins with: nothing of the server's own but the way to programs and its language."""
+    import pwd
+
+    try:
+        me = pwd.getpwuid(os.geteuid())
+        home, name = me.pw_dir, me.pw_name
+    except KeyError:
+        home, name = "/", f"uid{os.geteuid()}"
+    kept = {key: os.environ[key] for key in ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_HOME") if key in os.environ}
+    return {"PATH": os.defpath, "LANG": "C.UTF-8", **kept, "HOME": home, "USER": name, "LOGNAME": name, "SHELL": "/bin/bash"}
