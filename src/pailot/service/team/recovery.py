@@ -8,7 +8,7 @@ import time
 from ...lifecycle import retry
 from ...lifecycle.completion import RoleRule, Tally, TaskEnd
 from ...lifecycle.states import FAILED, STOPPED, SUCCEEDED, WAITING
-from ...runtime import cgroups, processes
+from ...runtime import leftovers, processes
 from ...runtime.records import read_record
 from ...values import Value
 from ..folder import JobFolder
@@ -119,7 +119,7 @@ def _sweep(attempt: str) -> None:
     tasks = os.path.join(attempt, "tasks")
     for name in os.listdir(tasks) if os.path.isdir(tasks) else ():
         if not os.path.exists(os.path.join(tasks, name, "final.json")):
-            cgroups.clean_up(os.path.join(tasks, name))
+            leftovers.clean_up(os.path.join(tasks, name))
 
 
 def _what_happened(attempt: str) -> str:
