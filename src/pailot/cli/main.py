@@ -31,6 +31,7 @@ COMMANDS = {
     "convert": "turn a v1 job into v2, or v2 into v1",
     "schema": "print the JSON Schema of a job file, for editors",
     "library": "list, show, add and remove shared prerequisites",
+    "serve": "serve OpenPAI's REST API to a team",
     "completion": "print a completion script for bash, zsh or fish",
 }
 

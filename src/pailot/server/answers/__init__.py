@@ -1,0 +1,1 @@
+"""From what we know to what OpenPAI would say of it: pure functions from records to JSON."""

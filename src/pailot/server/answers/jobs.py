@@ -1,0 +1,155 @@
+"""Jobs as OpenPAI's API tells them: the items of the list, the detail, the deprecated attempts."""
+
+from __future__ import annotations
+
+from ...lifecycle.states import FINAL_JOB_STATES, STOPPED, SUCCEEDED
+from .tasks import task_status
+from .words import exit_code, exit_spec, framework_name, milliseconds, role_name, sub_state
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ...service.team.values import JobDetail
+    from ...store.server import JobRecord
+
+
+def list_item(job: JobRecord) -> dict[str, Any]:
+    """One job of the list."""
+    return {
+        "debugId": framework_name(job.user, job.name),
+        "name": job.name,
+        "username": job.user,
+        "state": job.state,
+        "subState": sub_state(job.state),
+        "executionType": job.execution_type,
+        "tags": list(job.tags),
+        "retries": job.retries,
+        "retryDetails": {"user": job.user_retries, "platform": job.platform_retries, "resource": 0},
+        "retryDelayTime": None,
+        "submissionTime": milliseconds(job.submitted),
+        "createdTime": milliseconds(job.submitted),
+        "launchedTime": milliseconds(job.started),
+        "completedTime": milliseconds(job.ended),
+        "appExitCode": _recorded_code(job),
+        "virtualCluster": job.vc or "unknown",
+        "totalGpuNumber": job.gpus,
+        "totalTaskNumber": job.tasks,
+        "totalTaskRoleNumber": job.roles,
+        "jobPriority": job.priority,
+    }
+
+
+def detail(shown: JobDetail) -> dict[str, Any]:
+    """A job with all tasks of one attempt."""
+    job = shown.record
+    return {
+        "debugId": framework_name(job.user, job.name),
+        "name": job.name,
+        "tags": list(job.tags),
+        "jobPriority": job.priority,
+        "jobStatus": _status(shown),
+        "taskRoles": _roles(shown),
+    }
+
+
+def old_attempt(shown: JobDetail) -> dict[str, Any]:
+    """The deprecated form of one attempt."""
+    job, status = shown.record, _status(shown)
+    return {
+        "jobName": job.name,
+        "frameworkName": framework_name(job.user, job.name),
+        "uid": status.get("appId"),
+        "userName": job.user,
+        "state": shown.attempt_state,
+        "originState": sub_state(shown.attempt_state),
+        "attemptIndex": max(shown.attempt, 0),
+        "jobStartedTime": status["createdTime"],
+        "attemptStartedTime": status["appLaunchedTime"],
+        "attemptCompletedTime": status["appCompletedTime"],
+        "exitCode": status["appExitCode"],
+        "exitPhrase": (status["appExitSpec"] or {}).get("phrase"),
+        "exitType": (status["appExitSpec"] or {}).get("type"),
+        "exitDiagnostics": None
+        if status["appExitMessages"] is None
+        else {
+            "diagnosticsSummary": status["appExitDiagnostics"],
+            "runtime": status["appExitMessages"]["runtime"],
+            "launcher": status["appExitMessages"]["launcher"],
+        },
+        "appExitTriggerMessage": status["appExitTriggerMessage"],
+        "appExitTriggerTaskRoleName": status["appExitTriggerTaskRoleName"],
+        "appExitTriggerTaskIndex": status["appExitTriggerTaskIndex"],
+        "appExitSpec": status["appExitSpec"],
+        "appExitDiagnostics": status["appExitDiagnostics"],
+        "appExitMessages": status["appExitMessages"],
+        "totalGpuNumber": job.gpus,
+        "totalTaskNumber": job.tasks,
+        "totalTaskRoleNumber": job.roles,
+        "taskRoles": _roles(shown),
+        "isLatest": shown.attempt >= shown.attempts - 1,
+    }
+
+
+def _status(shown: JobDetail) -> dict[str, Any]:
+    job = shown.record
+    final = shown.attempt_state in FINAL_JOB_STATES
+    code = exit_code(shown.attempt_state, shown.exit_code, shown.exit_class) if final else None
+    begun = {"attemptId": shown.attempt, "appId": f"{shown.attempt}_{job.id}"} if shown.attempt >= 0 else {}
+    return {
+        "username": job.user,
+        "state": job.state,
+        "subState": sub_state(job.state),
+        "executionType": job.execution_type,
+        "retries": job.retries,
+        "retryDetails": {"user": shown.retries_user, "platform": shown.retries_platform, "resource": 0},
+        "retryDelayTime": None if shown.retry_delay is None else int(shown.retry_delay),
+        "submissionTime": milliseconds(job.submitted),
+        "createdTime": milliseconds(job.submitted),
+        "launchedTime": milliseconds(job.started),
+        "completedTime": milliseconds(job.ended),
+        **begun,
+        "attemptState": shown.attempt_state,
+        "appProgress": int(final),
+        "appTrackingUrl": "",
+        "appCreatedTime": milliseconds(shown.attempt_created),
+        "appLaunchedTime": milliseconds(shown.attempt_started),
+        "appCompletedTime": milliseconds(shown.attempt_ended),
+        "appExitCode": code,
+        "appExitSpec": exit_spec(code),
+        "appExitDiagnostics": shown.reason if final else None,
+        "appExitMessages": _messages(shown, code) if final else None,
+        "appExitTriggerMessage": shown.reason if final and shown.trigger_role else None,
+        "appExitTriggerTaskRoleName": role_name(shown.trigger_role) if shown.trigger_role else None,
+        "appExitTriggerTaskIndex": shown.trigger_index,
+        "appExitType": None if not final else "Succeeded" if shown.attempt_state == SUCCEEDED else "Failed",
+        "virtualCluster": job.vc or "default",
+    }
+
+
+def _messages(shown: JobDetail, code: int | None) -> dict[str, Any]:
+    """What the program itself said of its end: its own exit code, which OpenPAI's class does not show."""
+    if shown.exit_code is None or shown.attempt_state in (SUCCEEDED, STOPPED):
+        return {"container": None, "runtime": None, "launcher": shown.reason}
+    runtime = {"exitCode": code, "originUserExitCode": shown.exit_code, "name": "error"}
+    return {"container": None, "runtime": runtime, "launcher": None}
+
+
+def _roles(shown: JobDetail) -> dict[str, Any]:
+    if shown.attempt < 0:
+        return {}
+    base = f"/api/v2/jobs/{shown.record.user}~{shown.record.name}/attempts/{shown.attempt}"
+    return {
+        role_name(name): {
+            "taskRoleStatus": {"name": role_name(name)},
+            "taskStatuses": [task_status(task, shown.record.id, shown.attempt, base) for task in tasks],
+        }
+        for name, tasks in shown.roles.items()
+    }
+
+
+def _recorded_code(job: JobRecord) -> int | None:
+    if job.state not in FINAL_JOB_STATES:
+        return None
+    known = job.more.get("class")
+    return exit_code(job.state, job.exit_code, known if isinstance(known, dict) else None)

@@ -1,0 +1,123 @@
+"""The ASGI application: finds the route, asks who is calling, answers, and never lets an exception out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from ..protocol.problems import InvalidJob, PailotError
+from .auth import NOBODY
+from .errors import response_of
+from .http import Gone, HttpError, Request, Response, Stream, json_response
+from .limits import TooMany
+from .routing import OPEN, Router
+from .table import ROUTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .http import Receive, Scope, Send
+    from .routing import Route
+    from .site import Site
+
+
+class App:
+    """What uvicorn calls."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.router = Router(ROUTES)
+        site.routes = self.router.routes
+        self._streams: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kind = scope["type"]
+        if kind == "http":
+            await self._serve(scope, receive, send)
+        elif kind == "websocket":  # we have none
+            await send({"type": "websocket.close", "code": 1003})
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        site = self.site
+        began = time.perf_counter()
+        route: Route | None = None
+        request: Request | None = None
+        method: str = scope["method"]
+        headers = None
+        try:
+            raw = scope["raw_path"].decode("latin-1")
+            route, parameters = self.router.find(method, raw)
+            request = Request(site, scope, receive, parameters)
+            request.caller = NOBODY
+            if site.limiter:
+                headers = site.limiter.take("all", request.client)
+            if route.auth is not OPEN:
+                request.caller = await site.gate.admit(request, route.auth)
+            if route.limit and site.limiter:
+                headers = site.limiter.take(route.limit, request.caller.username or request.client)
+            response = await route.handler(request)
+        except TooMany as error:
+            response = error.response()
+        except (HttpError, InvalidJob, PailotError) as error:
+            response = response_of(error)
+        except Gone:
+            return
+        except Exception as error:  # noqa: BLE001, RUF100  # a defect of ours is an answer, too, and must not end the server
+            response = self._defect(error, method, route)
+        if headers:
+            response.headers += headers
+        if site.cors:
+            response.headers += site.cors_headers(scope, method, response)
+        if isinstance(response, Stream):
+            await self._send_stream(response, receive, send, head=method == "HEAD")
+        else:
+            await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
+            await send({"type": "http.response.body", "body": response.body})
+        site.metrics.count(route, method, response.status, time.perf_counter() - began)
+        if site.access_log:
+            site.access_log.write(scope, route, request, response.status, time.perf_counter() - began)
+
+    async def _send_stream(self, response: Stream, receive: Receive, send: Send, *, head: bool) -> None:
+        """Send what comes, until it ends or the client goes; then what was opened for it is closed."""
+        await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
+        if head:
+            await send({"type": "http.response.body", "body": b""})
+            return
+
+        async def pump() -> None:
+            async for piece in response.pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+
+        async def gone() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        sending, watching = asyncio.ensure_future(pump()), asyncio.ensure_future(gone())
+        self._streams.add(sending)
+        self.site.metrics.streams += 1
+        try:
+            await asyncio.wait((sending, watching), return_when=asyncio.FIRST_COMPLETED)
+            told_gone = watching.done()
+        finally:
+            self.site.metrics.streams -= 1
+            self._streams.discard(sending)
+            for task in (sending, watching):
+                task.cancel()
+            await asyncio.gather(sending, watching, return_exceptions=True)
+            close = getattr(response.pieces, "aclose", None)
+            if close is not None:
+                await close()
+        if sending.cancelled() and not told_gone:
+            await send({"type": "http.response.body", "body": b""})
+        elif not sending.cancelled() and sending.exception() is not None:
+            self.site.log_defect(sending.exception())
+
+    def end_streams(self) -> None:
+        """The server is closing: who follows something is told so by the end of the line, and comes back later."""
+        for task in tuple(self._streams):
+            task.cancel()
+
+    def _defect(self, error: Exception, method: str, route: Route | None) -> Response:
+        number = self.site.log_defect(error, f"{method} {route.path if route else ''}")
+        message = f"something went wrong in the server; its log tells more under {number}"
+        return json_response({"code": "UnknownError", "message": message}, 500)

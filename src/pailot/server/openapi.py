@@ -1,0 +1,83 @@
+"""The OpenAPI document, made from the route table."""
+
+from __future__ import annotations
+
+from .. import __version__
+from .routing import ADMIN, BROWSER, OPEN, READER, TOKEN_ADMIN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from .routing import Route
+
+_WHO = {
+    BROWSER: " Needs a token from a login.",
+    ADMIN: " For administrators, with a token from a login.",
+    TOKEN_ADMIN: " For administrators.",
+    READER: " Without a token where the server's setting v1_anonymous_read allows it.",
+}
+_NUMBERS = frozenset(("attempt", "index", "taskAttempt"))
+
+
+def document(routes: Iterable[Route]) -> dict[str, Any]:
+    """Everything that is not just another spelling."""
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        if not route.hidden:
+            paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Pailot",
+            "version": __version__,
+            "description": "OpenPAI's REST API, and what Pailot adds to it.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": {
+                "Error": {
+                    "type": "object",
+                    "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
+                    "required": ["message"],
+                }
+            },
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+        },
+    }
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "operationId": f"{route.method.lower()}_{route.handler.__name__}",
+        "summary": route.summary,
+        "tags": [route.tag],
+        "responses": {
+            **{str(status): _answer(text, route.kind) for status, text in route.answers.items()},
+            "default": _answer("What went wrong", "application/json", {"$ref": "#/components/schemas/Error"}),
+        },
+    }
+    if route.auth in _WHO:
+        said["description"] = _WHO[route.auth].strip()
+    if route.auth != OPEN:
+        said["security"] = [{"bearer": []}] if route.auth != READER else [{"bearer": []}, {}]
+    parameters = [{"name": name, "in": "path", "required": True, "schema": _path_schema(name)} for name in route.names]
+    parameters += [
+        {"name": each.name, "in": "query", "required": False, "description": each.doc, "schema": dict(each.schema)}
+        for each in route.query
+    ]
+    if parameters:
+        said["parameters"] = parameters
+    if route.body is not None:
+        schema = route.body.schema()
+        said["requestBody"] = {"required": True, "content": {kind: {"schema": schema} for kind in route.body_kinds}}
+    return said
+
+
+def _answer(text: str, kind: str, schema: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"description": text, "content": {kind: {"schema": schema or {}}}}
+
+
+def _path_schema(name: str) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 0} if name in _NUMBERS else {"type": "string", "minLength": 1}

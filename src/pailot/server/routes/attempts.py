@@ -1,0 +1,77 @@
+"""Attempts of jobs and of tasks, and the deprecated form of the former."""
+
+from __future__ import annotations
+
+from ..answers.jobs import detail, old_attempt
+from ..answers.tasks import task_history
+from ..answers.words import role_name
+from ..http import HttpError, json_response, text_response
+from ..routing import Routes
+from .jobs import full_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..http import Request, Response
+
+routes = Routes("jobs")
+
+
+def whole(request: Request, name: str) -> int:
+    """A whole number in the path."""
+    text = request.parameters[name]
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise HttpError(400, "InvalidParametersError", f"'{text[:40]}' should be a whole number")
+    return int(text)
+
+
+async def role_of(request: Request, name: str) -> str:
+    """The role of the job that a path means: by its own name, or as OpenPAI spells it."""
+    asked = request.parameters["role"]
+    record = await request.site.team.get(request.caller.team, name, details=True)
+    known = await request.site.roles(record.id)
+    if asked in known:
+        return asked
+    found = [role for role in known if role_name(role) == asked.lower()]
+    if len(found) != 1:
+        raise HttpError(404, "NoJobError", f"Job {name} has no task role {asked}.")
+    return found[0]
+
+
+@routes("GET", "/jobs/{job}/attempts/{attempt}", answers={200: "The job with the tasks of that attempt"})
+async def job_attempt(request: Request) -> Response:
+    """A job with the tasks of one attempt."""
+    number = whole(request, "attempt")
+    return json_response(detail(await request.site.team.detail(request.caller.team, full_name(request), number)))
+
+
+@routes("GET", "/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts")
+async def task_attempts(request: Request) -> Response:
+    """A task with all its attempts, newest first."""
+    name, attempt, index = full_name(request), whole(request, "attempt"), whole(request, "index")
+    role = await role_of(request, name)
+    task, attempts = await request.site.team.task_attempts(request.caller.team, name, attempt, role, index)
+    record = await request.site.team.get(request.caller.team, name)
+    return json_response(task_history(record.user, record.name, record.id, attempt, task, attempts))
+
+
+@routes("GET", "/jobs/{job}/job-attempts/healthz", kind="text/plain")
+async def attempts_healthz(request: Request) -> Response:
+    """Whether old attempts are kept: they are."""
+    await request.site.team.get(request.caller.team, full_name(request))
+    return text_response("ok")
+
+
+@routes("GET", "/jobs/{job}/job-attempts")
+async def old_attempts(request: Request) -> Response:
+    """All attempts of a job in a deprecated form: the latest, then the others in their order."""
+    team, name = request.site.team, full_name(request)
+    latest = await team.detail(request.caller.team, name)
+    told = [latest, *[await team.detail(request.caller.team, name, number) for number in range(latest.attempts - 1)]]
+    return json_response([old_attempt(each) for each in told])
+
+
+@routes("GET", "/jobs/{job}/job-attempts/{attempt}")
+async def one_old_attempt(request: Request) -> Response:
+    """One attempt of a job in a deprecated form."""
+    shown = await request.site.team.detail(request.caller.team, full_name(request), whole(request, "attempt"))
+    return json_response(old_attempt(shown))

@@ -1,0 +1,155 @@
+"""Virtual clusters, kinds of cells, and the machine in the words of Kubernetes."""
+
+from __future__ import annotations
+
+import re
+
+from ...protocol.shape import Number, Record, Text
+from ..answers.clusters import cluster_json, node_list, pod_list
+from ..bodies import check
+from ..first import shares_of
+from ..http import HttpError, json_response
+from ..routing import ADMIN, READER, TOKEN, TOKEN_ADMIN, Query, Routes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..http import Request, Response
+
+routes = Routes("virtual clusters")
+_RESOURCES = Record(
+    {"cpu": Number(least=0), "memory": Number("In MB.", least=0), "gpu": Number(least=0)}, what="in the resources"
+)
+_CLUSTER = Record(
+    {
+        "vcCapacity": Number("Percent of the machine that is kept for it.", least=0),
+        "vcMaxCapacity": Number("Not used: what others leave may be borrowed.", least=0),
+        "resourcesGuaranteed": _RESOURCES,
+        "description": Text(),
+        "externalName": Text(),
+    },
+    what="in the request",
+)
+
+
+@routes("GET", "/virtual-clusters", query=(Query("nodes", "GPUs by node instead."),), auth=TOKEN)
+async def virtual_clusters(request: Request) -> Response:
+    """All virtual clusters: what is kept for them, what they use."""
+    report = await request.site.team.capacity()
+    if "nodes" in request.query:
+        used, total = int(report.used.gpus), int(report.total.gpus)
+        node = report.host or request.site.node
+        return json_response({node: {"gpuUsed": used, "gpuAvailable": max(0, total - used), "gpuTotal": total}})
+    return json_response({name: cluster_json(use, report) for name, use in report.clusters.items()})
+
+
+@routes("GET", "/api/v1/virtual-clusters", auth=READER)
+async def v1_virtual_clusters(request: Request) -> Response:
+    """All virtual clusters, as version 1 tells them."""
+    report = await request.site.team.capacity()
+    return json_response({name: cluster_json(use, report) for name, use in report.clusters.items()})
+
+
+@routes("GET", "/api/v1/virtual-clusters/{cluster}", auth=READER)
+async def v1_virtual_cluster(request: Request) -> Response:
+    """A virtual cluster, as version 1 tells it."""
+    return await virtual_cluster(request)
+
+
+@routes("GET", "/virtual-clusters/{cluster}", auth=TOKEN)
+async def virtual_cluster(request: Request) -> Response:
+    """A virtual cluster."""
+    name = _name(request)
+    report = await request.site.team.capacity()
+    if name not in report.clusters:
+        raise _missing(name)
+    return json_response(cluster_json(report.clusters[name], report))
+
+
+@routes("PUT", "/virtual-clusters/{cluster}", auth=ADMIN, body=_CLUSTER, answers={201: "The virtual cluster is as asked for"})
+async def put_virtual_cluster(request: Request) -> Response:
+    """Make or change a virtual cluster: a share of the machine that is kept for its jobs."""
+    name = _name(request)
+    body = check(await request.data() or {}, _CLUSTER)
+    if name == "default":
+        raise HttpError(403, "ForbiddenUserError", "the virtual cluster default has what is left of the machine")
+    report = await request.site.team.capacity()
+    part = min(float(body.get("vcCapacity", 0)), 100.0) / 100
+    wanted = body.get("resourcesGuaranteed", {})
+    data = {
+        "cpus": float(wanted.get("cpu", report.total.cpus * part)),
+        "memory_mb": float(wanted.get("memory", report.total.memory_mb * part)),
+        "gpus": float(wanted.get("gpu", int(report.total.gpus * part))),
+        "description": body.get("description", ""),
+    }
+    await request.site.call(request.site.store.accounts.put_cluster, name, data)
+    await request.site.team.set_clusters(await request.site.call(shares_of, request.site.store))
+    return json_response({"message": f"Update vc: {name} to capacity: {part * 100:g} successfully."}, 201)
+
+
+@routes("DELETE", "/virtual-clusters/{cluster}", auth=ADMIN, answers={201: "It is gone"})
+async def delete_virtual_cluster(request: Request) -> Response:
+    """Remove a virtual cluster."""
+    name = _name(request)
+    if name == "default":
+        raise HttpError(403, "ForbiddenUserError", "the virtual cluster default stays")
+    if not await request.site.call(request.site.store.accounts.remove_cluster, name):
+        raise _missing(name)
+    await request.site.team.set_clusters(await request.site.call(shares_of, request.site.store))
+    return json_response({"message": f"Remove vc: {name} successfully."}, 201)
+
+
+@routes("PUT", "/virtual-clusters/{cluster}/status", auth=ADMIN, answers={400: "Not possible"})
+async def virtual_cluster_status(request: Request) -> Response:
+    """OpenPAI's way to stop a virtual cluster; it cannot on Kubernetes, and neither can we."""
+    _name(request)
+    raise HttpError(400, "NotImplementedError", "a virtual cluster cannot be stopped; remove it, or stop its jobs")
+
+
+@routes("GET", "/cluster/sku-types", query=(Query("vc", "Only of this virtual cluster."),), auth=TOKEN)
+async def sku_types(request: Request) -> Response:
+    """The kinds of cells: this machine is one."""
+    return await _skus(request, request.query.get("vc", ""))
+
+
+@routes("GET", "/virtual-clusters/{cluster}/sku-types", auth=TOKEN)
+async def cluster_sku_types(request: Request) -> Response:
+    """The kinds of cells of a virtual cluster."""
+    return await _skus(request, _name(request))
+
+
+async def _skus(request: Request, cluster: str) -> Response:
+    report = await request.site.team.capacity()
+    if cluster and cluster not in report.clusters:
+        raise _missing(cluster)
+    total = report.total
+    return json_response({"machine": {"cpu": int(total.cpus), "memory": int(total.memory_mb), "gpu": int(total.gpus)}})
+
+
+@routes("GET", "/kubernetes/nodes", "/api/v1/kubernetes/nodes", auth=TOKEN_ADMIN)
+async def nodes(request: Request) -> Response:
+    """The machine as a list of Kubernetes nodes."""
+    return json_response(node_list(await request.site.team.capacity(), request.site.node))
+
+
+@routes("GET", "/kubernetes/pods", "/api/v1/kubernetes/pods", auth=TOKEN_ADMIN)
+async def pods(request: Request) -> Response:
+    """Jobs that are not over as a list of Kubernetes pods."""
+    unfinished = await request.site.call(request.site.store.jobs.unfinished)
+    return json_response(pod_list(unfinished, request.site.node))
+
+
+@routes("GET", "/alerts", auth=TOKEN)
+async def alerts(request: Request) -> Response:
+    """Alerts of a monitoring system; there is none inside."""
+    return json_response([])
+
+
+def _name(request: Request) -> str:
+    name = request.parameters["cluster"]
+    if not re.fullmatch("[A-Za-z0-9_]{1,128}", name):
+        raise HttpError(400, "InvalidParametersError", "a virtual cluster has letters, digits and '_' in its name")
+    return name
+
+
+def _missing(name: str) -> HttpError:
+    return HttpError(404, "NoVirtualClusterError", f"VirtualCluster {name[:128]} is not found")

@@ -1,0 +1,212 @@
+"""Jobs: submit, list, look, stop, tag."""
+
+from __future__ import annotations
+
+from ...protocol.shape import Record, Text
+from ...protocol.yaml import YamlError, parse
+from ...store.server import ORDERS, JobQuery
+from ..answers import jobs as answers
+from ..answers.events import events
+from ..bodies import check
+from ..http import JSON, YAML, HttpError, Response, json_response, to_json
+from ..routing import Query, Routes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ...store.server import ServerStore
+    from ..http import Request
+
+routes = Routes("jobs")
+
+LIST_LIMIT, LIST_MOST = 5000, 50000
+_MANY_TASKS = 200
+"""The detail of a job with more is written beside the loop."""
+_INTEGER = {"type": "integer", "minimum": 0}
+_LIST_QUERY = (
+    Query("username", "Users, separated by commas."),
+    Query("vc", "Virtual clusters, separated by commas."),
+    Query("state", "States, separated by commas."),
+    Query("keyword", "A part of the name of job, user or virtual cluster."),
+    Query("tagsContain", "Jobs with any of these tags."),
+    Query("tagsNotContain", "Jobs with none of these tags."),
+    Query("jobPriority", "Priority classes, separated by commas; `default` are jobs that name none."),
+    Query("order", f"`field,ASC` or `field,DESC`; fields are {', '.join(ORDERS)}."),
+    Query("offset", "How many jobs are left out.", _INTEGER),
+    Query("limit", f"How many jobs are told; {LIST_LIMIT} by default.", {**_INTEGER, "maximum": LIST_MOST}),
+    Query("withTotalCount", "Answers `{totalCount, data}` instead of a list.", {"type": "boolean"}),
+)
+_SUBMIT_QUERY = (
+    Query("code", "SHA-256 of a folder of code sent before; tasks start in it."),
+    Query("name", "A name in place of the file's."),
+)
+EXECUTION = Record(
+    {"value": Text("What the job is to do.", choices=("START", "STOP"))}, required=("value",), what="in the request"
+)
+_TAG = Record({"value": Text("The tag.", shortest=1, longest=255)}, required=("value",), what="in the request")
+
+
+def full_name(request: Request) -> str:
+    """The job that the path names; a bare name is the caller's."""
+    name = request.parameters["job"]
+    return name if "~" in name else f"{request.caller.username}~{name}"
+
+
+@routes("GET", "/jobs", query=_LIST_QUERY, limit="list", answers={200: "Jobs"})
+async def list_jobs(request: Request) -> Response:
+    """List jobs, the newest first."""
+    query = job_query(request)
+    with_total = request.query.get("withTotalCount", "").lower() == "true"
+    return Response(await request.site.call(_listed, request.site.store, query.replace(want_total=with_total)), kind=JSON)
+
+
+def job_query(request: Request) -> JobQuery:
+    """What the query of a list asks for; an order that makes no sense is the default one, as with OpenPAI."""
+    asked = request.query
+    field, _, way = asked.get("order", "").partition(",")
+    order, descending = (field, way != "ASC") if field in ORDERS and way in ("ASC", "DESC") else ("submissionTime", True)
+    return JobQuery(
+        users=_words(asked.get("username", "")),
+        vcs=_words(asked.get("vc", "")),
+        states=_words(asked.get("state", "")),
+        priorities=tuple(None if each == "default" else each for each in _words(asked.get("jobPriority", ""))),
+        tags_contain=_words(asked.get("tagsContain", "")),
+        tags_not_contain=_words(asked.get("tagsNotContain", "")),
+        keyword=_plain(asked.get("keyword", "")),
+        order=order,
+        descending=descending,
+        offset=request.number("offset", 0),
+        limit=request.number("limit", LIST_LIMIT, most=LIST_MOST),
+    )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    words = tuple(part for part in _plain(text).split(",") if part)
+    if len(words) > 1000:
+        raise HttpError(400, "InvalidParametersError", f"{len(words)} values in one list are too many")
+    return words
+
+
+def _plain(text: str) -> str:
+    if "\x00" in text:
+        raise HttpError(400, "InvalidParametersError", "the query holds a character that no name has")
+    return text
+
+
+def _listed(store: ServerStore, query: JobQuery) -> bytes:
+    page = store.jobs.list(query)
+    items = [answers.list_item(job) for job in page.rows]
+    return to_json({"totalCount": page.total, "data": items} if query.want_total else items)
+
+
+@routes(
+    "POST",
+    "/jobs",
+    limit="submit",
+    body=Text("A job file."),
+    body_kinds=("text/yaml", "text/plain"),
+    query=_SUBMIT_QUERY,
+    answers={202: "The job is kept, and will run"},
+)
+async def submit(request: Request) -> Response:
+    """Submit a job file."""
+    kind = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
+    text = await request.text()
+    if kind == "application/x-www-form-urlencoded":
+        raise HttpError(400, "InvalidProtocolError", "a job file is sent as text/yaml, not as a form")
+    if not text.strip():
+        raise HttpError(400, "InvalidProtocolError", "the body is empty; it should be a job file")
+    code, name = request.query.get("code"), request.query.get("name")
+    record = await request.site.team.submit(request.caller.must(), text, code=code or None, name=name or None)
+    message = f"Update job {record.name} for user {record.user} successfully."
+    return json_response({"status": 202, "message": message, "name": record.name}, 202)
+
+
+@routes("GET", "/jobs/{job}", answers={200: "The job with the tasks of its latest attempt"})
+async def job_detail(request: Request) -> Response:
+    """A job with its tasks."""
+    shown = await request.site.team.detail(request.caller.team, full_name(request))
+    if shown.record.tasks > _MANY_TASKS:
+        return Response(await request.site.call(lambda: to_json(answers.detail(shown))), kind=JSON)
+    return json_response(answers.detail(shown))
+
+
+@routes("PUT", "/jobs/{job}/executionType", body=EXECUTION, answers={202: "The job was told"})
+async def execution_type(request: Request) -> Response:
+    """Stop a job."""
+    await execute(request, full_name(request))
+    return json_response({"status": 202, "message": f"Execute job {full_name(request)} successfully."}, 202)
+
+
+async def execute(request: Request, name: str) -> None:
+    """Do what the body says."""
+    wanted = check(await request.data(), EXECUTION)["value"]
+    if wanted == "STOP":
+        await request.site.team.stop(request.caller.must(), name)
+    else:  # a job that was not stopped goes on anyway; one that was is final, as with OpenPAI
+        await request.site.team.get(request.caller.team, name)
+
+
+@routes("GET", "/jobs/{job}/config", kind="text/yaml", answers={200: "The job file, its secrets masked"})
+async def job_config(request: Request) -> Response:
+    """The job file of a job, its secrets masked."""
+    text = await request.site.team.config(request.caller.team, full_name(request))
+    return Response(await request.site.call(config_json, text), kind=YAML)
+
+
+def config_json(text: str) -> bytes:
+    """A job file as OpenPAI answers it: JSON, which is YAML as well."""
+    try:
+        root: Any = parse(text).root
+    except YamlError as error:
+        raise HttpError(404, "NoJobConfigError", f"the job file cannot be read any more: {error.message}") from None
+    return to_json(_plain_values(root))
+
+
+def _plain_values(value: Any) -> Any:
+    """The values of a YAML document in those of JSON."""
+    if isinstance(value, dict):
+        return {str(key): _plain_values(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain_values(item) for item in value]
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return None
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return str(getattr(value, "source", value))
+
+
+@routes("GET", "/jobs/{job}/ssh", answers={404: "There is never such information"})
+async def job_ssh(request: Request) -> Response:
+    """OpenPAI's address for SSH; it has none to tell, and neither have we."""
+    await request.site.team.get(request.caller.team, full_name(request))
+    raise HttpError(404, "NoJobSshInfoError", f"SSH info of job {full_name(request)} is not found.")
+
+
+@routes("PUT", "/jobs/{job}/tag", body=_TAG)
+async def add_tag(request: Request) -> Response:
+    """Give a job a tag."""
+    tag = check(await request.data(), _TAG)["value"]
+    await request.site.team.add_tag(request.caller.must(), full_name(request), tag)
+    return json_response({"status": 200, "message": f"Add tag {tag} for job {full_name(request)} successfully."})
+
+
+@routes("DELETE", "/jobs/{job}/tag", body=_TAG)
+async def remove_tag(request: Request) -> Response:
+    """Take a tag from a job."""
+    tag = check(await request.data() or {"value": request.query.get("value")}, _TAG)["value"]
+    await request.site.team.remove_tag(request.caller.must(), full_name(request), tag)
+    return json_response({"status": 200, "message": f"Delete tag {tag} from job {full_name(request)} successfully."})
+
+
+@routes("GET", "/jobs/{job}/events", query=(Query("type", "Only these.", {"type": "string", "enum": ["Normal", "Warning"]}),))
+async def job_events(request: Request) -> Response:
+    """What happened to a job, in the form of Kubernetes events."""
+    kind = request.query.get("type", "")
+    if kind not in ("", "Normal", "Warning"):
+        raise HttpError(400, "InvalidParametersError", f"'type' should be Normal or Warning, is {kind[:40]!r}")
+    name = full_name(request)
+    journal = await request.site.team.journal(request.caller.team, name)
+    user, _, job = name.partition("~")
+    return json_response(events(user, job, journal, request.site.node, kind))

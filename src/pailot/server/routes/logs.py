@@ -1,0 +1,159 @@
+"""Logs: where they are, as OpenPAI tells it; whole, in part, and as they grow."""
+
+from __future__ import annotations
+
+import codecs
+from urllib.parse import quote
+
+from ...runtime.logs import STREAMS
+from ..http import TEXT, HttpError, Response, Stream, json_response
+from ..routing import KEY, Query, Routes
+from ..sse import event, last_id, stream
+from .attempts import role_of, whole
+from .jobs import full_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from ...service.team.logs import Log
+    from ...service.team.values import LogPiece
+    from ..http import Headers, Request
+
+routes = Routes("logs")
+
+TAIL_BYTES = 16384
+"""As much as OpenPAI's tail mode tells."""
+_AT_ONCE = 1 << 18
+_NUMBER = {"type": "integer", "minimum": 0}
+_LOG_QUERY = (
+    Query("stream", "Which stream.", {"type": "string", "enum": list(STREAMS), "default": "all"}),
+    Query("attempt", "The attempt of the job; the latest by default.", _NUMBER),
+    Query("taskAttempt", "The attempt of the task; the latest by default.", _NUMBER),
+    Query("follow", "Answers events with what comes, to the end of the task.", {"type": "boolean"}),
+    Query("tail", "Only the last bytes, so many.", _NUMBER),
+    Query("offset", "With `follow`: where to begin.", _NUMBER),
+    Query("key", "In place of a token: the key that the list of locations holds."),
+)
+_TAIL = (
+    Query("tail-mode", f"Only the last {TAIL_BYTES} bytes.", {"type": "boolean"}),
+    Query("tailMode", "The same.", {"type": "boolean"}),
+)
+
+
+@routes("GET", "/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/{taskAttempt}/logs", query=_TAIL)
+async def log_locations(request: Request) -> Response:
+    """Where the logs of a task attempt are."""
+    name, attempt, index = full_name(request), whole(request, "attempt"), whole(request, "index")
+    task_attempt = whole(request, "taskAttempt")
+    role = await role_of(request, name)
+    await request.site.team.log(request.caller.team, name, role, index, attempt=attempt, task_attempt=task_attempt)
+    tail = f"&tail={TAIL_BYTES}" if request.flag("tail-mode", "tailMode") else ""
+    # Clients open these addresses without a header. The key in them opens this job's logs, for an hour, and nothing else.
+    key = request.site.gate.log_key(request.caller, name)
+    base = f"/rest-server/api/v2/jobs/{quote(name, safe='~')}/logs/{quote(role)}/{index}"
+    return json_response(
+        {
+            "locations": [
+                {"name": each, "uri": f"{base}?stream={each}&attempt={attempt}&taskAttempt={task_attempt}{tail}&key={key}"}
+                for each in STREAMS
+            ]
+        }
+    )
+
+
+@routes(
+    "GET",
+    "/jobs/{job}/logs/{role}/{index}",
+    auth=KEY,
+    query=_LOG_QUERY,
+    kind="text/plain",
+    answers={200: "The log", 206: "A part of it"},
+)
+async def log(request: Request) -> Response:
+    """What a task printed; `Range` is honoured, `follow` goes on to the end."""
+    name, index = full_name(request), whole(request, "index")
+    role = await role_of(request, name)
+    which = request.query.get("stream") or "all"
+    if which not in STREAMS:
+        raise HttpError(400, "InvalidParametersError", f"'stream' should be one of {', '.join(STREAMS)}, is {which[:40]!r}")
+    attempt, task_attempt = _optional(request, "attempt"), _optional(request, "taskAttempt")
+    team, caller = request.site.team, request.caller.team
+    if request.flag("follow"):
+        after, offset = last_id(request), request.number("offset", 0)
+        if after and not all(part.isdecimal() and len(part) < 19 for part in after.split(".", 2)):
+            raise HttpError(400, "InvalidParametersError", f"'{after[:60]}' is no id of an event")
+        if after and "." not in after:  # a bare offset
+            after, offset = "", int(after)
+        pieces = team.subscribe_log(
+            caller, name, role, index, attempt=attempt, task_attempt=task_attempt, stream=which, offset=offset, after=after
+        )
+        return stream(follow(pieces))
+    found = await team.log(caller, name, role, index, attempt=attempt, task_attempt=task_attempt, stream=which)
+    return await _whole_log(request, found)
+
+
+def _optional(request: Request, name: str) -> int | None:
+    return request.number(name, 0) if request.query.get(name) else None
+
+
+async def follow(pieces: AsyncIterator[LogPiece]) -> AsyncIterator[bytes]:
+    """Pieces of a log as events. A character whose bytes are not all there waits for the rest, so that ids are exact."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    where = (-1, -1)
+    async for piece in pieces:
+        if (piece.attempt, piece.task_attempt) != where:
+            where = (piece.attempt, piece.task_attempt)
+            decoder.reset()
+        text = decoder.decode(piece.data, final=piece.ended)
+        offset = piece.offset - len(decoder.getstate()[0])
+        at = {"offset": offset, "attempt": piece.attempt, "taskAttempt": piece.task_attempt}
+        mark = f"{piece.attempt}.{piece.task_attempt}.{offset}"
+        if text:
+            yield event("", {**at, "text": text}, mark)
+        if piece.ended:
+            yield event("end", at, mark)
+
+
+async def _whole_log(request: Request, found: Log) -> Response:
+    size = await request.site.call(found.size)
+    start, end, status = 0, size, 200
+    headers: Headers = [(b"accept-ranges", b"bytes"), (b"x-log-ended", b"true" if found.ended else b"false")]
+    tail = request.number("tail", 0)
+    if tail:
+        start = max(0, size - tail)
+    wanted = request.header(b"range")
+    if wanted and not tail:
+        bounds = byte_range(wanted, size)
+        if bounds is None:
+            raise HttpError(416, "RangeError", f"the log has {size} bytes", [(b"content-range", b"bytes */%d" % size)])
+        if bounds != (-1, -1):
+            start, end, status = *bounds, 206
+            headers.append((b"content-range", b"bytes %d-%d/%d" % (start, end - 1, size)))
+    if end - start <= _AT_ONCE:
+        data = await request.site.call(lambda: b"".join(found.pieces(start, end)))
+        return Response(data, status, TEXT, headers)
+    return Stream(_pieces(request, found.pieces(start, end)), status, TEXT, headers)
+
+
+async def _pieces(request: Request, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while True:
+        piece: bytes = await request.site.call(lambda: next(pieces, b""))
+        if not piece:
+            return
+        yield piece
+
+
+def byte_range(text: str, size: int) -> tuple[int, int] | None:
+    """`bytes=5-9`, `bytes=5-` or `bytes=-5` as begin and end; None if nothing is there, (-1, -1) if it is to be ignored."""
+    unit, _, spec = text.partition("=")
+    first, dash, last = spec.strip().partition("-")
+    numbers = first + last
+    if unit.strip().lower() != "bytes" or not dash or not (numbers.isascii() and numbers.isdecimal()) or len(numbers) > 36:
+        return -1, -1
+    if not first:
+        return (max(0, size - int(last)), size) if int(last) and size else None
+    start, end = int(first), min(int(last) + 1, size) if last else size
+    if last and int(last) < start:
+        return -1, -1
+    return (start, end) if start < size else None

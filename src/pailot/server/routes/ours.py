@@ -1,0 +1,93 @@
+"""What we add: the record, the journal, why, rerun, removal; the state of the server; the document of this API."""
+
+from __future__ import annotations
+
+from ...protocol.shape import Anything, Record, Text
+from ..bodies import check
+from ..http import Response, json_response
+from ..openapi import document
+from ..routing import OPEN, Routes
+from .jobs import full_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..http import Request
+
+routes = Routes("pailot")
+_RERUN = Record(
+    {
+        "name": Text("A name for the new job."),
+        "secrets": Record({}, "Secrets in place of those that were kept.", extra=Anything()),
+    },
+    what="in the request",
+)
+
+
+@routes("GET", "/jobs/{job}/record")
+async def job_record(request: Request) -> Response:
+    """A job as `pailot show --json` tells it."""
+    return json_response(await request.site.team.record(request.caller.team, full_name(request)))
+
+
+@routes("GET", "/jobs/{job}/journal")
+async def job_journal(request: Request) -> Response:
+    """What happened to a job, oldest first, as `pailot events --json` tells it."""
+    return json_response(await request.site.team.journal(request.caller.team, full_name(request)))
+
+
+@routes("GET", "/jobs/{job}/plan")
+async def job_plan(request: Request) -> Response:
+    """What was planned, as `pailot plan --json` tells it."""
+    return json_response(await request.site.team.plan(request.caller.team, full_name(request)))
+
+
+@routes("GET", "/jobs/{job}/why")
+async def job_why(request: Request) -> Response:
+    """Why a job is in the state it is in."""
+    lines = await request.site.team.why(request.caller.team, full_name(request))
+    record = await request.site.team.get(request.caller.team, full_name(request))
+    return json_response({"state": record.state, "lines": lines})
+
+
+@routes("POST", "/jobs/{job}/rerun", limit="submit", body=_RERUN, answers={202: "The new job is kept, and will run"})
+async def rerun(request: Request) -> Response:
+    """Run a job again, under a new name."""
+    body = check(await request.data() or {}, _RERUN)
+    record = await request.site.team.rerun(
+        request.caller.must(), full_name(request), name=body.get("name"), secrets=body.get("secrets")
+    )
+    return json_response({"status": 202, "message": f"Rerun as {record.name}.", "name": record.name}, 202)
+
+
+@routes("DELETE", "/jobs/{job}")
+async def delete_job(request: Request) -> Response:
+    """Forget a finished job, with its logs."""
+    name = full_name(request)
+    await request.site.team.delete(request.caller.must(), name)
+    return json_response({"status": 200, "message": f"Delete job {name} successfully."})
+
+
+@routes("GET", "/openapi.json", "/api/v1/openapi.json", auth=OPEN)
+async def openapi(request: Request) -> Response:
+    """This API in OpenAPI's form."""
+    return json_response(document(request.site.routes))
+
+
+root = Routes("pailot", base="")
+root("GET", "/openapi.json", auth=OPEN, hidden=True)(openapi)
+
+
+@root("GET", "/metrics", auth=OPEN, kind="text/plain")
+async def metrics(request: Request) -> Response:
+    """Figures for Prometheus."""
+    text = request.site.metrics.text(request.site.team.figures())
+    return Response(text.encode(), kind=b"text/plain; version=0.0.4; charset=utf-8")
+
+
+@root("GET", "/healthz", auth=OPEN, kind="text/plain")
+async def healthz(request: Request) -> Response:
+    """Whether the server answers."""
+    return Response(b"Pailot ready.")
+
+
+routes.list += root.list

@@ -1,0 +1,85 @@
+"""Logging in and out, and tokens for browsers and programs."""
+
+from __future__ import annotations
+
+from ...protocol.shape import OneOf, Record, Text, Whole
+from ...service.accounts import LIFE_SECONDS, LONGEST_LIFE, SHORTEST_LIFE, NoSuchUser
+from ..bodies import check
+from ..http import HttpError, json_response
+from ..routing import BROWSER, OPEN, TOKEN, Routes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..http import Request, Response
+
+routes = Routes("tokens")
+_LOGIN = Record(
+    {
+        "username": Text("The user.", pattern=r"[\w.-]+", hint="a name has letters, digits, '_', '.' and '-'"),
+        "password": Text("The password.", shortest=1),
+        "expiration": OneOf("a whole number", Whole(least=SHORTEST_LIFE), Text(pattern=r"[0-9]{1,9}", hint="use digits")),
+    },
+    required=("username", "password"),
+    what="in the request",
+)
+
+
+@routes("POST", "/authn/basic/login", "/api/v1/authn/basic/login", "/api/v1/token", "/api/v2/tokens", auth=OPEN, body=_LOGIN)
+async def login(request: Request) -> Response:
+    """Log in with a password; answers a token."""
+    body = check(await request.data() or {}, _LOGIN)
+    life = float(body.get("expiration", LIFE_SECONDS))
+    if not SHORTEST_LIFE <= life <= LONGEST_LIFE:
+        message = f"'expiration' should be between {SHORTEST_LIFE} and {LONGEST_LIFE} seconds"
+        raise HttpError(400, "InvalidParametersError", message)
+    try:
+        token, account = await request.site.call(
+            request.site.accounts.login, body["username"], body["password"], address=request.client, expires_in=life
+        )
+    except NoSuchUser as error:
+        raise HttpError(400, "NoUserError", str(error)) from None
+    has_pat = bool(account.extension.get("githubPAT"))
+    return json_response({"user": account.username, "token": token, "admin": account.admin, "hasGitHubPAT": has_pat})
+
+
+@routes("DELETE", "/authn/basic/logout", "/api/v1/authn/basic/logout", auth=BROWSER)
+async def logout(request: Request) -> Response:
+    """Log out: the token that is used for this ends."""
+    await request.site.call(request.site.accounts.revoke, request.caller.token, request.caller.account)
+    return json_response({"message": "Logout successfully"})
+
+
+@routes("GET", "/tokens", "/api/v1/token", auth=BROWSER)
+async def tokens(request: Request) -> Response:
+    """The caller's tokens."""
+    return json_response({"tokens": await request.site.call(request.site.accounts.tokens, request.caller.username)})
+
+
+@routes("POST", "/tokens/application", "/api/v1/token/application", auth=BROWSER)
+async def application_token(request: Request) -> Response:
+    """A token for a program; it lasts until it is revoked."""
+    token = await request.site.call(request.site.accounts.grant_application, request.caller.username)
+    return json_response({"token": token, "application": True})
+
+
+@routes("GET", "/tokens/check", "/api/v1/token/check", auth=TOKEN)
+async def check_token(request: Request) -> Response:
+    """What the caller's token says."""
+    claims = dict(request.caller.bearer.claims) if request.caller.bearer else {}
+    return json_response({**claims, "admin": request.caller.account.admin})
+
+
+@routes("DELETE", "/tokens/{token}", "/api/v1/token/{token}", auth=BROWSER)
+async def revoke(request: Request) -> Response:
+    """Make a token worthless."""
+    await request.site.call(request.site.accounts.revoke, request.parameters["token"], request.caller.account)
+    return json_response({"message": "revoke successfully"})
+
+
+async def no_oidc(request: Request) -> Response:
+    """Logging in through an identity provider is not offered."""
+    raise HttpError(404, "NoApiError", "this server logs in by password: POST /api/v2/authn/basic/login")
+
+
+for _path in ("login", "logout", "return"):
+    routes("GET", f"/authn/oidc/{_path}", f"/api/v1/authn/oidc/{_path}", auth=OPEN, hidden=True)(no_oidc)

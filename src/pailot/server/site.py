@@ -1,0 +1,124 @@
+"""What all handlers share: the team, the accounts, the limits; and the begin and end of the server's life."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import socket
+import sys
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+
+from .limits import Limiter, parse_limits
+from .metrics import AccessLog, Metrics
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, ParamSpec, TypeVar
+
+    from ..service.accounts import Accounts
+    from ..service.team.team import Team
+    from ..settings import Settings
+    from ..store.server import ServerStore
+    from .auth import Gate
+    from .http import Headers, Response, Scope
+    from .routing import Route
+
+    P = ParamSpec("P")
+    T = TypeVar("T")
+
+_REMEMBERED = 2000
+
+
+class Site:
+    """The server's insides."""
+
+    team: Team
+    store: ServerStore
+    accounts: Accounts
+    gate: Gate
+    routes: tuple[Route, ...] = ()
+
+    def __init__(self, settings: Settings, *, engine: str = "local", host: str = "127.0.0.1") -> None:
+        self.settings = settings
+        self.engine = engine
+        self.host = host
+        self.limiter = Limiter(parse_limits(settings["rate_limits"]))
+        self.cors = tuple(settings["cors"])
+        self.metrics = Metrics()
+        self.access_log = AccessLog(settings["access_log"]) if settings["access_log"] else None
+        self.succeeded = settings["v1_succeeded_state"]
+        self.anonymous_read = _anonymous_read(settings["v1_anonymous_read"], host)
+        self.code_limit = int(settings["code_limit_mb"] * 1_000_000)
+        self.node = socket.gethostname()
+        self.ending = "hand-over"
+        self.password: str | None = None
+        """Of the first user, where it was made up by this start."""
+        self.on_ready: Callable[[], None] | None = None
+        self._roles: dict[str, tuple[str, ...]] = {}
+        self._threads = ThreadPoolExecutor(4, "pailot-work")
+        self._stack = AsyncExitStack()
+
+    async def start(self) -> None:
+        """Open the home, find the jobs, make the first user."""
+        from ..service.team.serve import running_team
+        from .auth import Gate
+        from .first import open_accounts, shares_of
+
+        team: Any = await self._stack.enter_async_context(running_team(self.settings, engine=self.engine))
+        self.team, self.store = team, team.store
+        self.accounts, self.password = await self.call(open_accounts, self.store, self.settings)
+        await self.team.set_clusters(shares_of(self.store))
+        self.gate = Gate(self)
+
+    async def stop(self) -> None:
+        await self.team.shutdown(self.ending)
+        await self._stack.aclose()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def call(self, work: Callable[P, T], *args: P.args, **keywords: P.kwargs) -> T:
+        """Something that waits or computes, beside the loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*args, **keywords))
+
+    async def roles(self, job: str) -> tuple[str, ...]:
+        """The names of a job's task roles; they never change."""
+        known = self._roles.get(job)
+        if known is None:
+            text = await self.call(self.store.jobs.plan, job)
+            plan = json.loads(text) if text else {}
+            if len(self._roles) >= _REMEMBERED:
+                self._roles.clear()
+            known = self._roles[job] = tuple(plan.get("taskRoles", ()))
+        return known
+
+    def cors_headers(self, scope: Scope, method: str, response: Response) -> Headers:
+        """What tells a browser that a page of another address may read the answer."""
+        origin = next((value for name, value in scope["headers"] if name == b"origin"), None)
+        if origin is None or not ("*" in self.cors or origin.decode("latin-1") in self.cors):
+            return []
+        headers = [(b"access-control-allow-origin", b"*" if "*" in self.cors else origin), (b"vary", b"Origin")]
+        if method == "OPTIONS":
+            allowed = next((value for name, value in response.headers if name == b"allow"), b"GET")
+            headers += [
+                (b"access-control-allow-methods", allowed),
+                (b"access-control-allow-headers", b"Authorization, Content-Type, Last-Event-ID, Range"),
+                (b"access-control-max-age", b"600"),
+            ]
+        return headers
+
+    def log_defect(self, error: BaseException | None, where: str = "") -> str:
+        """Write down a defect of ours under a number that the client is told."""
+        number = secrets.token_hex(4)
+        if error is not None:
+            text = "".join(traceback.format_exception(error))
+            sys.stderr.write(f"pailot: defect {number} {where}\n{text}")
+        return number
+
+
+def _anonymous_read(word: str, host: str) -> bool:
+    if word.lower() in ("on", "true", "yes", "1"):
+        return True
+    return word.lower() == "auto" and (host in ("localhost", "::1") or host.startswith("127."))
