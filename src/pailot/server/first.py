@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ..service.accounts import DEFAULT_CLUSTER, Accounts
+from ..service.team.serve import clusters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,18 +15,15 @@ if TYPE_CHECKING:
 
 def open_accounts(store: ServerStore, settings: Settings) -> tuple[Accounts, str | None]:
     """The accounts; and the password of the first user, where it had to be made up."""
-    accounts = Accounts(store, settings.home, lambda: cluster_names(store))
+    accounts = Accounts(store, settings.home, lambda: tuple(shares_of(store, settings)))
     password = os.environ.pop("PAILOT_ADMIN_PASSWORD", None)  # nothing that the server starts shall see it
     return accounts, accounts.prepare(password or None)
 
 
-def cluster_names(store: ServerStore) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((DEFAULT_CLUSTER, *store.accounts.clusters())))
-
-
-def shares_of(store: ServerStore) -> dict[str, dict[str, float]]:
-    """What is kept for each virtual cluster."""
-    return {
-        name: {key: float(data.get(key, 0)) for key in ("cpus", "memory_mb", "gpus")}
+def shares_of(store: ServerStore, settings: Settings) -> dict[str, dict[str, float]]:
+    """What is kept for each virtual cluster: those of the settings, and those made through the API."""
+    made: dict[str, dict[str, float]] = {
+        name: {key: float(data[key]) for key in ("cpus", "memory_mb", "gpus") if key in data}
         for name, data in store.accounts.clusters().items()
     }
+    return {DEFAULT_CLUSTER: {}, **clusters(settings["virtual_clusters"]), **made}

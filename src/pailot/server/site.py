@@ -17,7 +17,7 @@ from .metrics import AccessLog, Metrics
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, ParamSpec, TypeVar
+    from typing import ParamSpec, TypeVar
 
     from ..service.accounts import Accounts
     from ..service.team.team import Team
@@ -66,12 +66,11 @@ class Site:
         """Open the home, find the jobs, make the first user."""
         from ..service.team.serve import running_team
         from .auth import Gate
-        from .first import open_accounts, shares_of
+        from .first import open_accounts
 
-        team: Any = await self._stack.enter_async_context(running_team(self.settings, engine=self.engine))
-        self.team, self.store = team, team.store
+        self.team = await self._stack.enter_async_context(running_team(self.settings, engine=self.engine))
+        self.store = self.team.store
         self.accounts, self.password = await self.call(open_accounts, self.store, self.settings)
-        await self.team.set_clusters(shares_of(self.store))
         self.gate = Gate(self)
 
     async def stop(self) -> None:

@@ -82,7 +82,7 @@ async def put_virtual_cluster(request: Request) -> Response:
         "description": body.get("description", ""),
     }
     await request.site.call(request.site.store.accounts.put_cluster, name, data)
-    await request.site.team.set_clusters(await request.site.call(shares_of, request.site.store))
+    await request.site.team.set_clusters(await request.site.call(shares_of, request.site.store, request.site.settings))
     return json_response({"message": f"Update vc: {name} to capacity: {part * 100:g} successfully."}, 201)
 
 
@@ -94,7 +94,7 @@ async def delete_virtual_cluster(request: Request) -> Response:
         raise HttpError(403, "ForbiddenUserError", "the virtual cluster default stays")
     if not await request.site.call(request.site.store.accounts.remove_cluster, name):
         raise _missing(name)
-    await request.site.team.set_clusters(await request.site.call(shares_of, request.site.store))
+    await request.site.team.set_clusters(await request.site.call(shares_of, request.site.store, request.site.settings))
     return json_response({"message": f"Remove vc: {name} successfully."}, 201)
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from typing import cast  # noqa: TID253  # as above
 
 from ..keeper import frames
 from .errors import Unavailable
@@ -32,8 +33,7 @@ class Link(asyncio.Protocol):
         self.pid = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but name
 
     def data_received(self, data: bytes) -> None:
         for content in self._inbox.feed(data):
