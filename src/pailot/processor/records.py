@@ -1,0 +1,178 @@
+"""The records of Alibaba's SDK, with its names and defaults. `to_dict()` spells them as its API does."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ..values import Value
+from .errors import InvalidProcessor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Self
+
+
+class Record(Value):
+    """Base of the records."""
+
+    _spelled: dict[str, str] = {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the API: PascalCase names, nothing that is None."""
+        return {
+            self._spelled.get(name) or _pascal(name): _plain(getattr(self, name))
+            for name in self._fields
+            if getattr(self, name) is not None
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """From what `to_dict` answers; names that are not known are left out."""
+        known = {cls._spelled.get(name) or _pascal(name): name for name in cls._fields}
+        return cls(**{known[key]: value for key, value in values.items() if key in known})
+
+
+class JobType:
+    """How the instances of a job find each other."""
+
+    TFJob = "TFJob"
+    PyTorchJob = "PyTorchJob"
+    XGBoostJob = "XGBoostJob"
+    MPIJob = "MPIJob"
+    SUPPORTED_JOB_TYPEs = [TFJob, PyTorchJob, XGBoostJob, MPIJob]  # noqa: N815  # their spelling
+
+    @classmethod
+    def normalize(cls, job_type: str) -> str:
+        """The type in its right spelling; others are refused."""
+        for each in cls.SUPPORTED_JOB_TYPEs:
+            if each.lower() == str(job_type).lower():
+                return each
+        raise InvalidProcessor(f"there is no job type '{job_type}'; there is {', '.join(cls.SUPPORTED_JOB_TYPEs)}")
+
+
+class SpotStrategy(str, Enum):
+    SpotWithPriceLimit = "SpotWithPriceLimit"
+    SpotAsPriceGo = "SpotAsPriceGo"
+
+
+class ResourceType(str, Enum):
+    Lingjun = "Lingjun"
+    General = "General"
+
+
+class UserVpcConfig(Record):
+    vpc_id: str
+    security_group_id: str
+    switch_id: str | None = None
+    extended_cidrs: list[str] | None = None
+
+
+class ExperimentConfig(Record):
+    experiment_id: str
+
+
+class OssLocation(Record):
+    bucket: str
+    key: str
+    endpoint: str | None = None
+
+
+class CodeDir(Record):
+    location_value: OssLocation | dict[str, Any]
+    location_type: str
+
+
+class HyperParameter(Record):
+    value: str
+    name: str
+
+
+class InstanceSpec(Record):
+    memory: str
+    cpu: str
+    gpu: str
+    shared_memory: str | None = None
+    _spelled = {"cpu": "CPU", "gpu": "GPU"}
+
+
+class ComputeResource(Record):
+    ecs_count: int | None = None
+    ecs_spec: str | None = None
+    instance_count: int | None = None
+    instance_spec: InstanceSpec | None = None
+
+
+class UriInput(Record):
+    name: str
+    input_uri: str
+
+
+class UriOutput(Record):
+    name: str
+    output_uri: str
+
+
+class DatasetConfig(Record):
+    dataset_id: str
+    name: str | None = None
+    dataset_name: str | None = None
+
+
+class Channel(Record):
+    name: str
+    description: str | None = None
+    required: bool | None = None
+    supported_channel_types: list[str] | None = None
+    properties: dict[str, Any] | None = None
+
+
+class HyperParameterDefinition(Record):
+    name: str
+    type: str | None = None
+    default_value: str | None = None
+    description: str | None = None
+    required: bool = False
+
+
+class SchedulerConfig(Record):
+    max_running_time_in_seconds: int | None = None
+
+
+class MetricDefinition(Record):
+    name: str
+    regex: str
+    description: str | None = None
+
+
+class AlgorithmSpec(Record):
+    command: list[str]
+    image: str
+    supported_channel_types: Sequence[str] = []
+    output_channels: Sequence[Channel] = []
+    input_channels: Sequence[Channel] = []
+    supports_distributed_training: bool | None = True
+    supported_instance_types: Sequence[str] | None = None
+    metric_definitions: Sequence[MetricDefinition] | None = None
+    hyperparameter_definitions: Sequence[HyperParameterDefinition] = []
+    job_type: str = JobType.PyTorchJob
+    code_dir: CodeDir | None = None
+    customization: dict[str, Any] | None = None
+    _spelled = {"hyperparameter_definitions": "HyperParameters"}
+
+
+class SpotSpec(Record):
+    spot_strategy: SpotStrategy
+    spot_discount_limit: float | None = None
+
+
+def _pascal(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.to_dict()
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value.value if isinstance(value, Enum) else value

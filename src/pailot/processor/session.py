@@ -1,0 +1,73 @@
+"""Where processing jobs run and where their outputs go, unless they say it themselves."""
+
+from __future__ import annotations
+
+import os
+
+from ..settings import Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_default: Session | None = None
+
+
+class Session:
+    """Engine or server, and storage. Making one costs nothing and contacts nobody.
+
+    `engine`: local, docker, …; `server` with `token`: a Pailot server; `storage`: the URI below which outputs are kept
+    that were not given a place (a folder in PAILOT_HOME by default).
+    """
+
+    def __init__(
+        self,
+        engine: str | None = None,
+        server: str | None = None,
+        token: str | None = None,
+        storage: str | os.PathLike[str] | None = None,
+        *,
+        region_id: str = "local",
+        workspace_id: str | None = None,
+        oss_bucket_name: str | None = None,
+    ) -> None:
+        if engine is not None and server is not None:
+            raise ValueError("a session has an engine or a server: a server chooses its engine itself")
+        self.engine, self.server, self.token = engine, server, token
+        self.storage = os.fspath(storage) if storage is not None else f"oss://{oss_bucket_name}" if oss_bucket_name else None
+        self.region_id, self.workspace_id, self.oss_bucket_name = region_id, workspace_id, oss_bucket_name
+
+    def __repr__(self) -> str:
+        where = f"server={self.server!r}" if self.server else f"engine={self.engine or 'local'!r}"
+        return f"Session({where}, storage={self.storage!r})"
+
+    def storage_uri(self) -> str:
+        """Below this outputs are kept that were not given a place."""
+        return (self.storage or os.path.join(Settings().home, "storage")).rstrip("/") + "/pai/processing_job"
+
+    def engine_for(self, instance_type: str | None, image: str) -> str:
+        """The engine: the session's own, else the setting, else a container engine that works, else plain processes."""
+        return self.engine or os.environ.get("PAILOT_ENGINE") or "local"
+
+
+def get_default_session() -> Session:
+    """The session that was set up, else one from the settings."""
+    return _default or Session(server=_server())
+
+
+def setup_default_session(
+    engine: str | None = None,
+    server: str | None = None,
+    token: str | None = None,
+    storage: str | os.PathLike[str] | None = None,
+    **more: Any,
+) -> Session:
+    """Set the session that is used where none is named."""
+    global _default  # noqa: PLW0603  # one for the program
+    _default = Session(engine, server, token, storage, **more)
+    return _default
+
+
+def _server() -> str | None:
+    named = os.environ.get("PAILOT_SERVER")
+    return None if named in (None, "", "none") else named
