@@ -49,6 +49,11 @@ SETTINGS = (
     ),
     Setting("database", "Where a server keeps its jobs: a path, or postgresql://user@host/name.", ""),
     Setting("unix_users", "Whose processes tasks are: empty for the server's own, 'same', or user=unixuser, …", ""),
+    Setting("mounts", "Where file systems and data sets are, by their ids: a table of paths and URIs.", {}, "table"),
+    Setting("instance_types", "Resources by the name of a machine type: a table of {cpu, memoryMB, gpu}.", {}, "table"),
+    Setting("experiments", "Where the artifacts of an experiment go, by its id: a table of URIs.", {}, "table"),
+    Setting("default_fs_uri", "What $PAI_DEFAULT_FS_URI stands for in Luigi tasks; a folder in home by default.", ""),
+    Setting("luigi_stop_on_interrupt", "Whether a Luigi worker that is interrupted stops the jobs it waits for.", True, "flag"),
     Setting("code_limit_mb", "Largest code folder that can be sent along with a job, compressed.", 200, "number"),
     Setting("container_command", "Docker, Podman or nerdctl by name or path; empty: the first that answers.", ""),
     Setting("container_network", "Network of containers: host, or bridge (one a job, ports published).", "host"),
@@ -105,6 +110,17 @@ class Settings:
         return tuple(self._values["library"])
 
     @property
+    def mounts(self) -> Mapping[str, Any]:
+        """Where file systems and data sets are, by their ids."""
+        table: dict[str, Any] = self._values["mounts"]
+        return table
+
+    @property
+    def default_fs_uri(self) -> str:
+        """What $PAI_DEFAULT_FS_URI stands for."""
+        return str(self._values["default_fs_uri"] or os.path.join(self.home, "fs")).rstrip("/")
+
+    @property
     def log_rotate_mb(self) -> float:
         return float(self._values["log_rotate_mb"])
 
@@ -151,6 +167,16 @@ def _from_text(setting: Setting, text: str, where: str) -> Any:
         if text.lower() not in _FLAGS:
             raise BadSetting(f"{where}: should be on or off, is {text!r}")
         return _FLAGS[text.lower()]
+    if setting.kind == "table":
+        import json
+
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            raise BadSetting(f"{where}: should be a JSON object, is {text!r}")
+        return value
     return text
 
 
@@ -166,6 +192,7 @@ def _from_toml(setting: Setting, value: Any, file: str) -> Any:
         "number": (int, float),
         "text": (str,),
         "flag": (bool,),
+        "table": (dict,),
     }
     if not isinstance(value, wanted[setting.kind]) or isinstance(value, bool) != (setting.kind == "flag"):
         raise BadSetting(f"{file}: '{setting.name}' should be a {setting.kind}, is {value!r}")

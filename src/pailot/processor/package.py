@@ -107,9 +107,7 @@ def _files(folder: str) -> Iterator[tuple[str, str]]:
         for each in sorted(os.listdir(path)):
             below, inside = os.path.join(path, each), f"{name}/{each}" if name else each
             is_folder = os.path.isdir(below) and not os.path.islink(below)
-            left_out = any(
-                ignored(inside[len(base) :].lstrip("/").split("/"), is_folder) for base, ignored in rules
-            )
+            left_out = any(ignored(inside[len(base) :].lstrip("/").split("/"), is_folder) for base, ignored in rules)
             if left_out or (is_folder and os.path.realpath(below) == home):
                 continue
             yield below, inside

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, StrEnum
 
 from ..values import Value
 from .errors import InvalidProcessor
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Record(Value):
     """Base of the records."""
 
-    _spelled: dict[str, str] = {}
+    _spelled = {"": ""}
 
     def to_dict(self) -> dict[str, Any]:
         """As in the API: PascalCase names, nothing that is None."""
@@ -40,7 +40,7 @@ class JobType:
     PyTorchJob = "PyTorchJob"
     XGBoostJob = "XGBoostJob"
     MPIJob = "MPIJob"
-    SUPPORTED_JOB_TYPEs = [TFJob, PyTorchJob, XGBoostJob, MPIJob]  # noqa: N815  # their spelling
+    SUPPORTED_JOB_TYPEs = [TFJob, PyTorchJob, XGBoostJob, MPIJob]  # their spelling
 
     @classmethod
     def normalize(cls, job_type: str) -> str:
@@ -51,12 +51,12 @@ class JobType:
         raise InvalidProcessor(f"there is no job type '{job_type}'; there is {', '.join(cls.SUPPORTED_JOB_TYPEs)}")
 
 
-class SpotStrategy(str, Enum):
+class SpotStrategy(StrEnum):
     SpotWithPriceLimit = "SpotWithPriceLimit"
     SpotAsPriceGo = "SpotAsPriceGo"
 
 
-class ResourceType(str, Enum):
+class ResourceType(StrEnum):
     Lingjun = "Lingjun"
     General = "General"
 

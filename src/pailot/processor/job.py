@@ -1,0 +1,292 @@
+"""`TrainingJob`: a processing job that was started, in Alibaba's words, on any engine."""
+
+from __future__ import annotations
+
+import sys
+
+from ..protocol.problems import PailotError
+from ..sdk import start
+from ..sdk.places import Quit
+from .errors import UnexpectedStatusException
+from .records import (
+    AlgorithmSpec,
+    ComputeResource,
+    DatasetConfig,
+    HyperParameter,
+    MetricDefinition,
+    SchedulerConfig,
+    UriInput,
+    UriOutput,
+)
+from .session import Session, get_default_session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from ..sdk.run import Run
+
+LABEL = "pailot.processor"
+
+
+class TrainingJobStatus:
+    """Alibaba's words for the states of a job."""
+
+    CreateFailed = "CreateFailed"
+    InitializeFailed = "InitializeFailed"
+    Succeed = "Succeed"
+    Failed = "Failed"
+    Terminated = "Terminated"
+    Creating = "Creating"
+    Created = "Created"
+    Initializing = "Initializing"
+    Submitted = "Submitted"
+    Running = "Running"
+
+    @classmethod
+    def completed_status(cls) -> list[str]:
+        return [cls.CreateFailed, cls.InitializeFailed, cls.Succeed, cls.Failed, cls.Terminated]
+
+    @classmethod
+    def failed_status(cls) -> list[str]:
+        return [cls.CreateFailed, cls.InitializeFailed, cls.Failed]
+
+
+_STATUS = {
+    "WAITING": TrainingJobStatus.Submitted,
+    "RUNNING": TrainingJobStatus.Running,
+    "STOPPING": TrainingJobStatus.Running,
+    "SUCCEEDED": TrainingJobStatus.Succeed,
+    "FAILED": TrainingJobStatus.Failed,
+    "STOPPED": TrainingJobStatus.Terminated,
+    "UNKNOWN": TrainingJobStatus.Running,
+}
+
+
+class TrainingJob:
+    """One job; equal to another of the same id. What changes is looked up when it is asked for."""
+
+    def __init__(self, run: Run, description: Mapping[str, Any], labels: Mapping[str, str] | None = None) -> None:
+        self.run = run
+        """The same job as a `pailot.Run`."""
+        self.algorithm_id = self.algorithm_name = self.algorithm_provider = self.algorithm_version = None
+        self.algorithm_spec = AlgorithmSpec.from_dict(description["AlgorithmSpec"])
+        self.compute_resource = ComputeResource.from_dict(description["ComputeResource"])
+        self.scheduler = SchedulerConfig.from_dict(description.get("Scheduler") or {})
+        self.experiment_config: dict[str, Any] | None = description.get("ExperimentConfig")
+        self.inputs = [_channel(each, UriInput) for each in description["InputChannels"]]
+        self.outputs = [_channel(each, UriOutput) for each in description["OutputChannels"]]
+        self.hyperparameters = [HyperParameter.from_dict(each) for each in description["HyperParameters"]]
+        self.labels: list[dict[str, str]] = description.get("Labels") or []
+        self.training_job_description: str | None = None
+        self.training_job_id = self.training_job_name = run.name
+        self.workspace_id: str | None = description.get("WorkspaceId")
+        self._metrics = [MetricDefinition.from_dict(each) for each in description.get("MetricDefinitions") or ()]
+
+    @classmethod
+    def get(cls, training_job_id: str, session: Session | None = None) -> TrainingJob:
+        """A job by its id; raises NoSuchRun."""
+        found = _runs(session or get_default_session()).get(training_job_id)
+        return cls(found, _description(found))
+
+    @property
+    def id(self) -> str:
+        return self.training_job_id
+
+    @property
+    def status(self) -> str:
+        return self._status(self.run.describe())
+
+    def _status(self, record: Mapping[str, Any]) -> str:
+        if record["state"] == "FAILED" and not record.get("started"):
+            return TrainingJobStatus.InitializeFailed
+        return _STATUS[record["state"]]
+
+    @property
+    def reason_code(self) -> str | None:
+        record = self.run.describe()
+        if record["state"] not in ("FAILED", "STOPPED"):
+            return None
+        code = record.get("exitCode")
+        return self._status(record) if code is None else f"ExitCode{code}"
+
+    @property
+    def reason_message(self) -> str | None:
+        return self.run.describe().get("reason")
+
+    @property
+    def exit_code(self) -> int | None:
+        return self.run.exit_code
+
+    @property
+    def training_job_url(self) -> str:
+        return self.console_uri
+
+    @property
+    def console_uri(self) -> str:
+        """Where to look at it: a page of the server, else its folder."""
+        record = self.run.describe()
+        return str(record.get("url") or record.get("folder") or "")
+
+    def is_succeeded(self) -> bool:
+        return self.status == TrainingJobStatus.Succeed
+
+    def is_completed(self) -> bool:
+        return self.status in TrainingJobStatus.completed_status()
+
+    def wait(self, interval: int = 5, show_logs: bool = True, timeout: float | None = None) -> None:
+        """Until it has succeeded. Anything else raises UnexpectedStatusException; `timeout` seconds raise WaitTimeout.
+
+        `interval` is theirs: nothing is polled here.
+        """
+        import time
+
+        end = None if timeout is None else time.monotonic() + timeout
+        if show_logs and timeout is None:
+            for line in self.run.logs(follow=True):
+                sys.stdout.write(line + "\n")
+        elif show_logs:
+            self._print_until(timeout)
+        self.run.wait(None if end is None else max(0.0, end - time.monotonic()), progress=False if show_logs else None)
+        record = self.run.describe()
+        status = self._status(record)
+        if status != TrainingJobStatus.Succeed:
+            reason = record.get("reason") or ""
+            raise UnexpectedStatusException(
+                f"{self.training_job_name} is {status}: {reason}",
+                status,
+                self.training_job_name,
+                record.get("task"),
+                record.get("exitCode"),
+                reason,
+                record.get("lastLines") or (),
+            )
+
+    def _print_until(self, timeout: float | None) -> None:
+        from threading import Timer
+
+        quit = Quit()
+        alarm = Timer(timeout or 0, quit.set)
+        alarm.daemon = True
+        alarm.start()
+        try:
+            for line in self.run.logs(follow=True)._lines(quit, True):
+                sys.stdout.write(line + "\n")
+        finally:
+            alarm.cancel()
+
+    def logs(self, worker: int | None = None, follow: bool = False) -> Iterator[str]:
+        """What the instances printed, or one of them."""
+        return iter(
+            self.run.logs(None if worker is None else next(iter(self.run.describe()["taskRoles"])), worker, follow=follow)
+        )
+
+    def stop(self, wait: bool = True) -> None:
+        self.run.stop(wait=wait)
+
+    def delete(self) -> None:
+        """Remove its record and logs, not its outputs."""
+        self.run.delete()
+
+    def describe(self) -> dict[str, Any]:
+        """All about it, in the words of Alibaba's API."""
+        record = self.run.describe()
+        status = self._status(record)
+        return {
+            "TrainingJobId": self.training_job_id,
+            "TrainingJobName": self.training_job_name,
+            "Status": status,
+            "ReasonCode": self.reason_code,
+            "ReasonMessage": record.get("reason"),
+            "ExitCode": record.get("exitCode"),
+            "AlgorithmSpec": self.algorithm_spec.to_dict(),
+            "ComputeResource": self.compute_resource.to_dict(),
+            "Scheduler": self.scheduler.to_dict(),
+            "ExperimentConfig": self.experiment_config,
+            "InputChannels": [each.to_dict() for each in self.inputs],
+            "OutputChannels": [each.to_dict() for each in self.outputs],
+            "HyperParameters": [each.to_dict() for each in self.hyperparameters],
+            "Labels": self.labels,
+            "GmtCreateTime": record.get("submitted"),
+            "Duration": (record["ended"] - record["started"]) if record.get("ended") and record.get("started") else None,
+            "Instances": [
+                {"Name": f"{role}-{task['index']}", "Role": role, "Status": task["state"], "ExitCode": task.get("exitCode")}
+                for role, node in record["taskRoles"].items()
+                for task in node["tasks"]
+            ],
+        }
+
+    def output_path(self, channel_name: str = "model") -> str:
+        """Where an output channel is brought to: a URI, or the id of a data set."""
+        for each in self.outputs:
+            if each.name == channel_name:
+                return each.output_uri if isinstance(each, UriOutput) else each.dataset_id
+        known = ", ".join(str(each.name) for each in self.outputs) or "none"
+        raise PailotError(f"{self.training_job_name} has no output channel '{channel_name}'; there is {known}")
+
+    def metrics(self, definitions: Sequence[MetricDefinition] | None = None) -> dict[str, list[float]]:
+        """The values of metrics in the logs, in their order: each regular expression's first group."""
+        import re
+
+        wanted = list(definitions if definitions is not None else self._metrics)
+        text = str(self.run.logs())
+        return {each.name: [float(found) for found in re.findall(each.regex, text)] for each in wanted}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TrainingJob) and other.training_job_id == self.training_job_id
+
+    def __hash__(self) -> int:
+        return hash(self.training_job_id)
+
+    def __repr__(self) -> str:
+        return f"TrainingJob({self.training_job_id!r}, status={self.status!r})"
+
+    def _repr_html_(self) -> str:
+        return self.run._repr_html_()
+
+    @classmethod
+    def list(
+        cls,
+        status: str | None = None,
+        session: Session | None = None,
+        page_size: int = 50,
+        page_number: int = 1,
+        *,
+        name: str = "",
+        labels: Mapping[str, str] | None = None,
+    ) -> list[TrainingJob]:
+        """Jobs, newest first: of this status, with this text in the name, with these labels."""
+        found: list[TrainingJob] = []
+        skipped = (page_number - 1) * page_size
+        for run in _runs(session or get_default_session()).runs(keyword=name, labels={**(labels or {}), LABEL: "1"}):
+            if len(found) == page_size:
+                break
+            job = cls(run, _description(run))
+            if status is None or job.status == status:
+                if skipped:
+                    skipped -= 1
+                else:
+                    found.append(job)
+        return found
+
+
+def _runs(session: Session) -> Any:
+    """What finds runs: this machine, or the session's server."""
+    if session.server is None:
+        return start
+    from ..sdk.client import Client
+
+    return Client(session.server, session.token)
+
+
+def _description(run: Run) -> Mapping[str, Any]:
+    found = run.job.extras.raw.get("processor")
+    if not found:
+        raise PailotError(f"'{run.name}' was not started by a Processor")
+    description: Mapping[str, Any] = found
+    return description
+
+
+def _channel(node: Mapping[str, Any], kind: type[Any]) -> Any:
+    return DatasetConfig.from_dict(node) if "DatasetId" in node else kind.from_dict(node)

@@ -1,0 +1,408 @@
+"""`Processor`: a command, its code, its channels; run as often as wanted."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ..protocol.problems import suggestion
+from ..settings import Settings
+from . import inputs as channels
+from . import package, script
+from .errors import InvalidProcessor
+from .instances import machine_of
+from .job import LABEL, TrainingJob
+from .records import (
+    AlgorithmSpec,
+    Channel,
+    CodeDir,
+    ComputeResource,
+    DatasetConfig,
+    ExperimentConfig,
+    HyperParameter,
+    JobType,
+    MetricDefinition,
+    ResourceType,
+    SchedulerConfig,
+    SpotSpec,
+    UserVpcConfig,
+)
+from .session import Session, get_default_session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from ..sdk.run import Run
+    from .records import Record
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_OTHER = re.compile(r"[^A-Za-z0-9_]")
+
+
+class Processor:
+    """A processing job, with the arguments of Alibaba's `pai.processor.Processor`.
+
+    A text as `command` is run by `sh -c`, a list as exactly that program and its arguments. `source_dir` is a folder, a URI,
+    or a git source: `{"repo": …, "branch": …, "commit": …, "token": …, "source_dir": "folder in it"}`. Making one starts
+    nothing and contacts nobody; it can be subclassed and pickled.
+    """
+
+    def __init__(
+        self,
+        image_uri: str,
+        command: str | list[str],
+        source_dir: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+        job_type: str = JobType.PyTorchJob,
+        parameters: dict[str, Any] | None = None,
+        environments: dict[str, str] | None = None,
+        requirements: list[str] | None = None,
+        max_run_time: int | None = None,
+        base_job_name: str | None = None,
+        output_path: str | None = None,
+        instance_type: str | None = None,
+        spot_spec: SpotSpec | None = None,
+        resource_type: str | ResourceType | None = None,
+        instance_count: int | None = None,
+        user_vpc_config: UserVpcConfig | None = None,
+        experiment_config: ExperimentConfig | None = None,
+        settings: dict[str, Any] | None = None,
+        labels: dict[str, str] | None = None,
+        session: Session | None = None,
+    ) -> None:
+        self.image_uri, self.command = image_uri, command
+        self.source_dir = os.fspath(source_dir) if isinstance(source_dir, os.PathLike) else source_dir
+        self.job_type = JobType.normalize(job_type or JobType.PyTorchJob)
+        self.parameters, self.environments = dict(parameters or {}), dict(environments or {})
+        self.requirements = list(requirements or [])
+        self.max_run_time = max_run_time
+        self.base_job_name = base_job_name or type(self).__name__.lower()
+        self.output_path = os.fspath(output_path) if output_path is not None else None
+        self.instance_type, self.instance_count = instance_type, 1 if instance_count is None else instance_count
+        self.spot_spec, self.user_vpc_config, self.experiment_config = spot_spec, user_vpc_config, experiment_config
+        try:
+            self.resource_type = None if resource_type is None else ResourceType(resource_type)
+        except ValueError:
+            known = ", ".join(each.value for each in ResourceType)
+            raise InvalidProcessor(f"there is no resource type '{resource_type}'; there is {known}") from None
+        self.settings, self.labels = dict(settings or {}), dict(labels or {})
+        self.session = session
+        self.metric_definitions: list[MetricDefinition] = []
+        self._input_channels: list[Channel] = []
+        self._output_channels: list[Channel] = []
+        self._jobs: list[TrainingJob] = []
+
+    # Channels
+
+    def set_input_channels(self, channels: list[Channel]) -> None:
+        """Declare the inputs; from then on others are refused, and required ones must be given."""
+        self._input_channels = list(channels)
+
+    def set_output_channels(self, channels: list[Channel]) -> None:
+        """Declare the outputs; each has a place even if `run` is given none."""
+        self._output_channels = list(channels)
+
+    # Running
+
+    @property
+    def latest_job(self) -> TrainingJob | None:
+        """The job that was started last."""
+        return self._jobs[-1] if self._jobs else None
+
+    def run(
+        self,
+        inputs: dict[str, Any] | None = None,
+        outputs: dict[str, Any] | None = None,
+        wait: bool = True,
+        show_logs: bool = True,
+    ) -> TrainingJob:
+        """Start the job; with `wait`, until it has succeeded, else UnexpectedStatusException tells why not.
+
+        Channels are mapped to paths, URIs, file systems or data sets. Everything is checked before anything is done.
+        """
+        job = self._start(inputs or {}, outputs or {})
+        self._jobs.append(job)
+        if wait:
+            job.wait(show_logs=show_logs)
+        return job
+
+    def wait(self, interval: int = 5, show_logs: bool = True, all_jobs: bool = False) -> None:
+        """Until the latest job has succeeded, or all of them."""
+        if not self._jobs:
+            raise RuntimeError("this processor has not started a job yet; call run first")
+        for job in self._jobs if all_jobs else self._jobs[-1:]:
+            job.wait(interval, show_logs)
+
+    def get_outputs_data(self) -> dict[str, str]:
+        """Where the outputs of the latest job are: channel names to URIs, or ids of data sets."""
+        if not self._jobs:
+            raise RuntimeError("this processor has not started a job yet; call run first")
+        latest = self._jobs[-1]
+        return {str(each.name): latest.output_path(str(each.name)) for each in latest.outputs}
+
+    # Before the start
+
+    def _start(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> TrainingJob:
+        session = self.session or get_default_session()
+        machine = machine_of(self.instance_type, self.instance_count)
+        self._check_values()
+        package.check_source(self.source_dir)
+        name = self._new_name()
+        found_in = self._inputs(inputs, session)
+        found_out = self._outputs(outputs, session, name)
+        engine = None if session.server else session.engine_for(self.instance_type, self.image_uri)
+        self._warn(engine)
+        if engine is not None:
+            from ..engines.registry import check
+
+            check(engine)
+        description = self._description(found_in, found_out, session, name)
+        with _Folder() as scratch:
+            code, requirements_file = self._code(scratch)
+            return self._submit(session, engine, name, machine, found_in, found_out, description, code, requirements_file)
+
+    def _submit(
+        self,
+        session: Session,
+        engine: str | None,
+        name: str,
+        machine: Any,
+        found_in: Mapping[str, tuple[Record, str]],
+        found_out: Mapping[str, tuple[Record, str]],
+        description: Mapping[str, Any],
+        code: str | None,
+        requirements_file: str,
+    ) -> TrainingJob:
+        from ..sdk.builders import TaskRole
+        from ..sdk.job import Job
+
+        commands, parameters = script.commands(
+            self.command,
+            self.job_type,
+            self.requirements,
+            requirements_file,
+            in_container=engine not in (None, "local"),
+            code_in_cwd=engine is None and code is not None,
+        )
+        priority = _priority(self.settings.get("Priority"))
+        job = Job(
+            name,
+            {
+                script.ROLE: TaskRole(
+                    commands=commands,
+                    image=self.image_uri,
+                    instances=self.instance_count,
+                    cpu=machine.cpu,
+                    memory_mb=machine.memory_mb,
+                    gpu=machine.gpu,
+                )
+            },
+            parameters=parameters,
+            environment={**script.variables(self.parameters, name, machine.processes), **self.environments},
+            max_run_seconds=self.max_run_time,
+            extras={
+                **({"hivedScheduler": {"jobPriorityClass": priority}} if priority else {}),
+                "processor": description,
+                "pailot": {
+                    "channels": {
+                        "inputs": {key: uri for key, (_, uri) in found_in.items()},
+                        "outputs": {key: uri for key, (_, uri) in found_out.items()},
+                        "hyperparameters": {key: str(value) for key, value in self.parameters.items()},
+                        "mount": True,
+                        **({"code": code} if code and engine is not None else {}),
+                    }
+                },
+            },
+        )
+        labels = {**self.labels, LABEL: "1"}
+        return TrainingJob(self._run(job, session, engine, labels, code), description)
+
+    def _run(self, job: Any, session: Session, engine: str | None, labels: Mapping[str, str], code: str | None) -> Run:
+        from ..sdk.start import run
+
+        work = os.path.join(Settings().home, "processing")
+        os.makedirs(work, mode=0o700, exist_ok=True)
+        return run(job, engine=engine, labels=labels, cwd=work, work_dir="shared")
+
+    def _new_name(self) -> str:
+        """A name of its own for each job: the base name, the time, six random letters and digits."""
+        import time
+
+        base = _OTHER.sub("_", self.base_job_name)
+        letters = "".join("abcdefghijklmnopqrstuvwxyz0123456789"[byte % 36] for byte in os.urandom(6))
+        return f"{base}_{time.strftime('%Y%m%d_%H%M%S')}_{letters}"
+
+    def _given(self) -> tuple[Any, ...]:
+        """What was given, whatever it is; a program without a type checker may give anything."""
+        return self.image_uri, self.command, self.instance_count, self.environments, self.requirements
+
+    def _check_values(self) -> None:
+        image, given, count, environments, requirements = self._given()
+        if not isinstance(image, str) or not image:
+            raise InvalidProcessor("image_uri should be the name of an image")
+        words = [given] if isinstance(given, str) else given
+        if not isinstance(words, list | tuple) or not words or not all(isinstance(each, str) and each for each in words):
+            raise InvalidProcessor("command should be a text, or a list of texts")
+        if not isinstance(count, int) or count < 1:
+            raise InvalidProcessor(f"instance_count should be at least 1, is {count!r}")
+        if self.max_run_time is not None and self.max_run_time <= 0:
+            raise InvalidProcessor(f"max_run_time should be a number of seconds above 0, is {self.max_run_time!r}")
+        for key, value in environments.items():
+            if not _VARIABLE.match(str(key)):
+                raise InvalidProcessor(f"environments: '{key}' cannot be the name of a variable")
+            if not isinstance(value, str):
+                raise InvalidProcessor(f"environments: the value of '{key}' should be a text, is {value!r}")
+        for each in requirements:
+            if not isinstance(each, str) or not each.strip():
+                raise InvalidProcessor(f"requirements: {each!r} is not the name of a package")
+        _priority(self.settings.get("Priority"))
+
+    def _inputs(self, given: Mapping[str, Any], session: Session) -> dict[str, tuple[Record, str]]:
+        _refuse_unknown("input", given, self._input_channels)
+        missing = [each.name for each in self._input_channels if each.required and each.name not in given]
+        if missing:
+            raise InvalidProcessor(f"the input channel '{missing[0]}' is required, and nothing was given for it")
+        far = _is_far(session.server)
+        return {name: channels.resolve_input(name, value, session.region_id, far=far) for name, value in given.items()}
+
+    def _outputs(self, given: Mapping[str, Any], session: Session, name: str) -> dict[str, tuple[Record, str]]:
+        _refuse_unknown("output", given, self._output_channels)
+        wanted = {each.name: given.get(each.name) for each in self._output_channels} | dict(given)
+        far = _is_far(session.server)
+        base = f"{self._output_base(session).rstrip('/')}/{name}" if any(value is None for value in wanted.values()) else ""
+        return {
+            key: channels.resolve_output(key, f"{base}/{key}/" if value is None else value, session.region_id, far=far)
+            for key, value in wanted.items()
+        }
+
+    def _output_base(self, session: Session) -> str:
+        """output_path, else the experiment's artifacts, else the session's storage."""
+        if self.output_path is not None:
+            return self.output_path
+        if self.experiment_config is not None:
+            found = Settings()["experiments"].get(self.experiment_config.experiment_id)
+            if found:
+                return str(found)
+        return session.storage_uri()
+
+    def _code(self, scratch: _Folder) -> tuple[str | None, str]:
+        """Where the code is, packed, and the text of its requirements file."""
+        source = self.source_dir
+        if not source:
+            return None, ""
+        if isinstance(source, str) and "://" in source and not source.startswith("file://"):
+            return source, ""
+        folder = (
+            package.from_git(source, scratch.path()) if not isinstance(source, str) else channels.local_path(source) or source
+        )
+        text = ""
+        file = os.path.join(folder, "requirements.txt")
+        if os.path.isfile(file):
+            with open(file, encoding="utf-8", errors="replace") as stream:
+                text = stream.read()
+        return package.pack(folder), text
+
+    def _warn(self, engine: str | None) -> None:
+        """Fields without a meaning here are named, not forgotten."""
+        import warnings
+
+        unused = [
+            name
+            for name, is_set in (
+                ("spot_spec", self.spot_spec),
+                ("user_vpc_config", self.user_vpc_config),
+                ("resource_type", self.resource_type not in (None, ResourceType.General)),
+            )
+            if is_set
+        ]
+        unused += [f"settings['{key}']" for key in self.settings if key != "Priority"]
+        if self.experiment_config and not Settings()["experiments"].get(self.experiment_config.experiment_id):
+            words = f"experiment_config (no place for '{self.experiment_config.experiment_id}' in the setting experiments)"
+            unused.append(words)
+        if unused:
+            warnings.warn(f"without effect here: {', '.join(unused)}", stacklevel=4)
+        words = self.command if isinstance(self.command, str) else " ".join(self.command)
+        if engine == "local" and re.search(r"(?<![\w.])/ml/", words):
+            from ..engines.local.sandbox import works
+
+            if not works():
+                warnings.warn(
+                    "the command names /ml, which is not there: install bubblewrap, or use PAI_* variables", stacklevel=4
+                )
+
+    def _description(
+        self, found_in: Mapping[str, tuple[Record, str]], found_out: Mapping[str, tuple[Record, str]], session: Session, name: str
+    ) -> dict[str, Any]:
+        command = ["sh", "-c", self.command] if isinstance(self.command, str) else list(self.command)
+        spec = AlgorithmSpec(
+            command=command,
+            image=self.image_uri,
+            job_type=self.job_type,
+            input_channels=self._input_channels or [Channel(each) for each in found_in],
+            output_channels=self._output_channels or [Channel(each) for each in found_out],
+            code_dir=CodeDir({"Uri": str(self.source_dir)}, "local") if isinstance(self.source_dir, str) else None,
+        )
+        experiment = self.experiment_config.to_dict() if self.experiment_config else None
+        return {
+            "TrainingJobName": name,
+            "AlgorithmSpec": spec.to_dict(),
+            "ComputeResource": ComputeResource(ecs_count=self.instance_count, ecs_spec=self.instance_type or "local").to_dict(),
+            "Scheduler": SchedulerConfig(self.max_run_time).to_dict(),
+            **({"ExperimentConfig": experiment} if experiment else {}),
+            **({"WorkspaceId": session.workspace_id} if session.workspace_id else {}),
+            "InputChannels": [record.to_dict() for record, _ in found_in.values()],
+            "OutputChannels": [record.to_dict() for record, _ in found_out.values()],
+            "HyperParameters": [HyperParameter(str(value), key).to_dict() for key, value in self.parameters.items()],
+            "Labels": [{"Key": key, "Value": value} for key, value in self.labels.items()],
+            "MetricDefinitions": [each.to_dict() for each in self.metric_definitions],
+        }
+
+
+class _Folder:
+    """A temporary folder, made when it is needed."""
+
+    def __init__(self) -> None:
+        self._path = ""
+
+    def __enter__(self) -> _Folder:
+        return self
+
+    def path(self) -> str:
+        import tempfile
+
+        self._path = self._path or tempfile.mkdtemp(prefix="pailot-")
+        return os.path.join(self._path, "code")
+
+    def __exit__(self, *_: object) -> None:
+        if self._path:
+            import shutil
+
+            shutil.rmtree(self._path, ignore_errors=True)
+
+
+def _refuse_unknown(kind: str, given: Mapping[str, Any], declared: Sequence[Channel]) -> None:
+    known = [each.name for each in declared]
+    for name in given:
+        if known and name not in known:
+            raise InvalidProcessor(f"there is no {kind} channel '{name}'{suggestion(name, known)} (declared: {', '.join(known)})")
+
+
+def _is_far(server: str | None) -> bool:
+    """Whether a server is on another machine, as far as its address tells."""
+    if server is None:
+        return False
+    host = server.partition("://")[2].partition("/")[0].rpartition("@")[2]
+    return re.match(r"(localhost|127\.[0-9.]+|\[::1\])(:\d+)?\Z", host) is None
+
+
+def _priority(value: Any) -> str | None:
+    """Alibaba's 1 to 9 as one of the four classes."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).isdecimal() or not 1 <= int(value) <= 9:
+        raise InvalidProcessor(f"settings['Priority'] should be a number from 1 to 9, is {value!r}")
+    return ("oppo", "test", "prod", "crit")[(0, 0, 0, 1, 1, 1, 2, 2, 3)[int(value) - 1]]
+
+
+__all__ = ["DatasetConfig", "Processor"]

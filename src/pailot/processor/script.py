@@ -1,0 +1,111 @@
+"""What an instance runs: its place, its requirements, how it finds the others, then exactly the user's command."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+from .records import JobType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+ROLE = "worker"
+COMMAND = "pailot_command"
+"""The parameter that holds a command with `<%` in it: only the values of parameters are never taken for templates."""
+
+_HOSTFILE = f"""\
+export PAI_HOSTFILE="$PAI_CONFIG_DIR/hostfile"
+printf '%s\\n' "$PAI_TASK_ROLE_{ROLE}_HOST_LIST" | tr , '\\n' | sed "s/:.*/ slots=$NPROC_PER_NODE/" >"$PAI_HOSTFILE.$RANK"
+mv "$PAI_HOSTFILE.$RANK" "$PAI_HOSTFILE"
+export OMPI_MCA_orte_default_hostfile="$PAI_HOSTFILE" I_MPI_HYDRA_HOST_FILE="$PAI_HOSTFILE\""""
+
+_RABIT = """\
+export DMLC_TRACKER_URI="$MASTER_ADDR" DMLC_TRACKER_PORT="$MASTER_PORT" DMLC_NUM_WORKER="$WORLD_SIZE"
+export DMLC_TASK_ID="$RANK" DMLC_ROLE=worker"""
+
+_ENVIRONMENT = """\
+environment="${{XDG_CACHE_HOME:-${{HOME:-/tmp}}/.cache}}/pailot/environments/{key}"
+mkdir -p "${{environment%/*}}"
+(
+    flock 9
+    [ ! -e "$environment/.complete" ] || exit 0
+    rm -rf "$environment"
+    {python} -m venv --system-site-packages "$environment"
+    {paths}
+    {install}
+    touch "$environment/.complete"
+) 9>"$environment.lock" || {{ echo "the requirements could not be installed" >&2; exit 1; }}
+export VIRTUAL_ENV="$environment" PATH="$environment/bin:$PATH\""""
+
+
+def commands(
+    command: str | Sequence[str],
+    job_type: str,
+    requirements: Sequence[str],
+    requirements_file: str,
+    *,
+    in_container: bool,
+    code_in_cwd: bool,
+) -> tuple[list[str], dict[str, Any]]:
+    """The commands of the role, and the parameters that they refer to."""
+    lines = []
+    if code_in_cwd:
+        lines.append('cp -R ./. "$PAI_WORKING_DIR"')
+    lines.append('cd "$PAI_WORKING_DIR"')
+    if requirements or requirements_file:
+        lines.append(_install(requirements, requirements_file, in_container=in_container))
+    if job_type == JobType.MPIJob:
+        lines.append(_HOSTFILE)
+    if job_type == JobType.XGBoostJob:
+        lines.append(_RABIT)
+    words = ["sh", "-c", command] if isinstance(command, str) else list(command)
+    last = f"exec {shlex.join(words)}"
+    if "<%" not in last:
+        return [*lines, last], {}
+    return [*lines, f"<% $parameters.{COMMAND} %>"], {COMMAND: last}
+
+
+def variables(parameters: Mapping[str, Any], name: str, processes: int) -> dict[str, str]:
+    """The variables of the contract that do not depend on where an instance is."""
+    import json
+    import re
+
+    texts = {key: str(value) for key, value in parameters.items()}
+    return {
+        "PAI_TRAINING_JOB_ID": name,
+        "NPROC_PER_NODE": str(processes),
+        "PAI_HPS": json.dumps(texts),
+        "PAI_USER_ARGS": " ".join(f"--{key} {value}" for key, value in texts.items()),
+        **{f"PAI_HPS_{re.sub(r'[^A-Za-z0-9_]', '_', key).upper()}": value for key, value in texts.items()},
+    }
+
+
+def _install(requirements: Sequence[str], requirements_file: str, *, in_container: bool) -> str:
+    """The file first, then the argument, which so wins a conflict. Outside a container: never into the user's interpreter."""
+
+    def steps(python: str) -> str:
+        pip = f"{python} -m pip --disable-pip-version-check install --quiet"
+        files = [f"{pip} -r requirements.txt"] if requirements_file else []
+        return " && ".join([*files, *([f"{pip} {shlex.join(requirements)}"] if requirements else [])])
+
+    if in_container:
+        return f'{{ {steps("python3")}; }} || {{ echo "the requirements could not be installed" >&2; exit 1; }}'
+    from hashlib import sha256
+
+    python = sys.executable or "python3"
+    text = "\n".join([sys.version, python, requirements_file, *requirements])
+    known = [path for path in sys.path if path.endswith("site-packages")]
+    paths = (
+        f'printf \'%s\\n\' {shlex.join(known)} >"$(echo "$environment"/lib/python3*/site-packages)/of-the-user.pth"'
+        if known
+        else ":"
+    )
+    return _ENVIRONMENT.format(
+        key=sha256(text.encode()).hexdigest()[:32],
+        python=shlex.quote(python),
+        paths=paths,
+        install=steps('"$environment/bin/python"').replace(" && ", "\n    "),
+    )
