@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .planning import Plan
     from .protocol import InvalidJob, PailotError, Problem
     from .sdk.builders import Auth, Callback, Data, Deployment, DockerImage, Output, Prerequisite, Script, TaskRole
+    from .sdk.client import Client
     from .sdk.errors import JobFailed, JobStopped, RunError, WaitTimeout
     from .sdk.job import Job, load, loads
     from .sdk.run import Event, Logs, Result, Run
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .service.runs import NoSuchRun
     from .settings import BadSetting
     from .store import StoreError
+    from .wire.errors import Denied, NotFound, Refused, Unreachable, WireError
 
 _HOMES = {
     "plan": "api",
@@ -41,6 +43,11 @@ _HOMES = {
     "NoSuchRun": "service.runs",
     "BadSetting": "settings",
     "StoreError": "store",
+    "Denied": "wire.errors",
+    "NotFound": "wire.errors",
+    "Refused": "wire.errors",
+    "Unreachable": "wire.errors",
+    "WireError": "wire.errors",
     "Auth": "sdk.builders",
     "Callback": "sdk.builders",
     "Data": "sdk.builders",
@@ -50,6 +57,7 @@ _HOMES = {
     "Prerequisite": "sdk.builders",
     "Script": "sdk.builders",
     "TaskRole": "sdk.builders",
+    "Client": "sdk.client",
     "JobFailed": "sdk.errors",
     "JobStopped": "sdk.errors",
     "RunError": "sdk.errors",
@@ -71,8 +79,10 @@ __all__ = [
     "Auth",
     "BadSetting",
     "Callback",
+    "Client",
     "Conflict",
     "Data",
+    "Denied",
     "Deployment",
     "DockerImage",
     "EngineError",
@@ -83,18 +93,22 @@ __all__ = [
     "JobStopped",
     "Logs",
     "NoSuchRun",
+    "NotFound",
     "Output",
     "PailotError",
     "Plan",
     "Prerequisite",
     "Problem",
+    "Refused",
     "Result",
     "Run",
     "RunError",
     "Script",
     "StoreError",
     "TaskRole",
+    "Unreachable",
     "WaitTimeout",
+    "WireError",
     "__version__",
     "get",
     "load",

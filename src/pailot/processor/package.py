@@ -5,47 +5,48 @@ from __future__ import annotations
 import os
 import sys
 
-from ..engines.local.provide import ignore_matcher
 from ..settings import Settings
 from .errors import InvalidProcessor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping
     from typing import Any
 
-IGNORE_FILES = (".gitignore", ".pailotignore")
-ALWAYS_LEFT_OUT = (".git/", "__pycache__/", ".ipynb_checkpoints/", ".DS_Store")
-LARGE_BYTES = 200 * 1000 * 1000
 SHOWN_BYTES = 20 * 1000 * 1000
 
 
 def pack(folder: str) -> str:
     """The archive of a code folder (or of one file), made unless there is one with the same content; its path."""
-    import hashlib
-    import tarfile
+    import shutil
+    import tempfile
+    import warnings
 
-    files = list(_files(folder)) if os.path.isdir(folder) else [(folder, os.path.basename(folder))]
-    total = sum(os.lstat(path).st_size for path, _ in files)
-    if total > LARGE_BYTES:
-        import warnings
+    from ..wire import pack as wire
 
-        words = f"the code in {folder} is {total / 1e6:.0f} MB; leave data out with a .pailotignore file"
-        warnings.warn(words, stacklevel=4)
-    kept = os.path.join(Settings().home, "code")
-    os.makedirs(kept, mode=0o700, exist_ok=True)
-    part = os.path.join(kept, f".{os.urandom(6).hex()}.part")
-    try:
-        digest = hashlib.sha256()
-        with open(part, "wb") as raw, tarfile.open(fileobj=_Counted(raw, digest, total), mode="w|") as archive:  # type: ignore[call-overload]  # only written to
-            for path, name in files:
-                archive.add(path, name, recursive=False, filter=_same_everywhere)
-        target = os.path.join(kept, f"{digest.hexdigest()}.tar")
-        os.replace(part, target)  # the same content has the same name
-    finally:
-        if os.path.exists(part):
-            os.unlink(part)
+    with tempfile.TemporaryDirectory(prefix="pailot-") as scratch:
+        if not os.path.isdir(folder):
+            shutil.copy2(folder, scratch)
+            folder = scratch
+        with wire.pack(folder, _show) as packed:
+            for note in packed.notes:
+                warnings.warn(note, stacklevel=6)
+            kept = os.path.join(Settings().home, "code")
+            target = os.path.join(kept, f"{packed.sha256}.tar.gz")
+            if not os.path.exists(target):
+                os.makedirs(kept, mode=0o700, exist_ok=True)
+                part = os.path.join(kept, f".{os.urandom(6).hex()}.part")
+                with open(part, "wb") as stream:
+                    shutil.copyfileobj(packed.stream, stream)
+                os.replace(part, target)
     return target
+
+
+def _show(done: int, ended: bool) -> None:
+    """A line for a person, when it takes long."""
+    if done > SHOWN_BYTES and sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write(f"\rpacking code: {done / 1e6:.0f} MB" + ("\n" if ended else ""))
+        sys.stderr.flush()
 
 
 def check_source(source: str | Mapping[str, Any] | None) -> None:
@@ -89,58 +90,3 @@ def from_git(source: Mapping[str, Any], folder: str) -> str:
     if not (path + "/").startswith(folder.rstrip("/") + "/") or not os.path.exists(path):
         raise InvalidProcessor(f"there is no '{source.get('source_dir')}' in {source['repo']}")
     return path
-
-
-def _files(folder: str) -> Iterator[tuple[str, str]]:
-    """What of a folder is code: (path, name in the archive), sorted; links stay links."""
-    home = os.path.realpath(Settings().home)
-
-    def walk(path: str, name: str, rules: list[tuple[str, Callable[[Sequence[str], bool], bool]]]) -> Iterator[tuple[str, str]]:
-        lines = list(ALWAYS_LEFT_OUT) if not name else []
-        for file in IGNORE_FILES:
-            try:
-                with open(os.path.join(path, file), encoding="utf-8", errors="surrogateescape") as stream:
-                    lines += [line.strip() for line in stream]
-            except OSError:
-                continue
-        rules = [*rules, (name, ignore_matcher(lines))] if lines else rules
-        for each in sorted(os.listdir(path)):
-            below, inside = os.path.join(path, each), f"{name}/{each}" if name else each
-            is_folder = os.path.isdir(below) and not os.path.islink(below)
-            left_out = any(ignored(inside[len(base) :].lstrip("/").split("/"), is_folder) for base, ignored in rules)
-            if left_out or (is_folder and os.path.realpath(below) == home):
-                continue
-            yield below, inside
-            if is_folder:
-                yield from walk(below, inside, rules)
-
-    return walk(os.path.abspath(folder), "", [])
-
-
-def _same_everywhere(entry: Any) -> Any:
-    """Only names, modes and contents count; sockets and devices are no code."""
-    if not (entry.isreg() or entry.isdir() or entry.issym() or entry.islnk()):
-        return None
-    entry.mtime = entry.uid = entry.gid = 0
-    entry.uname = entry.gname = ""
-    return entry
-
-
-class _Counted:
-    """A file that is hashed while it is written, with a bar for a person to watch."""
-
-    def __init__(self, raw: Any, digest: Any, total: int) -> None:
-        self.raw, self.digest, self.total, self.done = raw, digest, total, 0
-        self.shows = total > SHOWN_BYTES and sys.stderr is not None and sys.stderr.isatty()
-
-    def write(self, data: bytes) -> int:
-        self.digest.update(data)
-        self.raw.write(data)
-        self.done += len(data)
-        if self.shows:
-            share = min(1.0, self.done / self.total)
-            end = "\n" if share == 1.0 else ""
-            self.shows = share < 1.0
-            bar = "█" * int(24 * share) + "░" * (24 - int(24 * share))
-            sys.stderr.write(f"\rpacking code {bar} {self.done / 1e6:.0f} of {self.total / 1e6:.0f} MB{end}")
-        return len(data)

@@ -177,13 +177,17 @@ class Processor:
         from ..sdk.builders import TaskRole
         from ..sdk.job import Job
 
+        is_folder = code is not None and "://" not in code
+        sent = code if is_folder and engine is None else None
+        if code is not None and is_folder and engine is not None:
+            code = package.pack(code)
         commands, parameters = script.commands(
             self.command,
             self.job_type,
             self.requirements,
             requirements_file,
             in_container=engine not in (None, "local"),
-            code_in_cwd=engine is None and code is not None,
+            code_in_cwd=sent is not None,
         )
         priority = _priority(self.settings.get("Priority"))
         job = Job(
@@ -210,15 +214,19 @@ class Processor:
                         "outputs": {key: uri for key, (_, uri) in found_out.items()},
                         "hyperparameters": {key: str(value) for key, value in self.parameters.items()},
                         "mount": True,
-                        **({"code": code} if code and engine is not None else {}),
+                        **({"code": code} if code and not sent else {}),
                     }
                 },
             },
         )
         labels = {**self.labels, LABEL: "1"}
-        return TrainingJob(self._run(job, session, engine, labels, code), description)
+        return TrainingJob(self._run(job, session, engine, labels, sent), description)
 
     def _run(self, job: Any, session: Session, engine: str | None, labels: Mapping[str, str], code: str | None) -> Run:
+        if session.server is not None:
+            from ..sdk.client import Client
+
+            return Client(session.server, session.token).run(job, labels=labels, code=code)
         from ..sdk.start import run
 
         work = os.path.join(Settings().home, "processing")
@@ -287,7 +295,7 @@ class Processor:
         return session.storage_uri()
 
     def _code(self, scratch: _Folder) -> tuple[str | None, str]:
-        """Where the code is, packed, and the text of its requirements file."""
+        """Where the code is, a folder or a URI, and the text of its requirements file."""
         source = self.source_dir
         if not source:
             return None, ""
@@ -301,7 +309,7 @@ class Processor:
         if os.path.isfile(file):
             with open(file, encoding="utf-8", errors="replace") as stream:
                 text = stream.read()
-        return package.pack(folder), text
+        return folder, text
 
     def _warn(self, engine: str | None) -> None:
         """Fields without a meaning here are named, not forgotten."""

@@ -7,6 +7,11 @@ PailotError
 ├── NoSuchRun             there is no run of that name or id
 ├── EngineError           an engine cannot do what it is asked
 ├── StoreError            the records on disk cannot be read or written
+├── WireError             a server did not do what it was asked
+│   ├── Unreachable       nobody answers there, or not as a server of jobs does
+│   └── Refused           the server says no: `.status`, `.code`, `.message`
+│       ├── Denied        not for this user, or the token has expired
+│       └── NotFound      there is no such thing on the server
 └── RunError              a run did not do what was waited for: `.job`, `.task`, `.exit_code`, `.reason`, `.last_lines`
     ├── JobFailed         it ended as FAILED
     ├── JobStopped        it was stopped

@@ -21,6 +21,8 @@ def run(
     job: model.Job | str | os.PathLike[str],
     *,
     engine: str | None = None,
+    server: str | None = None,
+    token: str | None = None,
     name: str | None = None,
     unique: bool = False,
     secrets: Mapping[str, Any] | None = None,
@@ -32,7 +34,7 @@ def run(
 ) -> Run:
     """Run a job: a `pailot.Job`, or the path of a job file. Answers once it has started; `.wait()` or `.result()` waits.
 
-    It runs on this machine, driven by a small process of its own: from any thread, from a notebook, and it
+    Without `server` it runs on this machine, driven by a small process of its own: from any thread, from a notebook, and it
     goes on when this program ends. `unique` appends a suffix to the name, for a job that may run twice at once.
     """
     if not isinstance(job, str | os.PathLike):
@@ -43,6 +45,12 @@ def run(
         read = load(job, name=name, secrets=secrets, overrides=overrides)
     if unique:
         read = read.replace(name=f"{read.name}-{os.urandom(3).hex()}")
+    if server is not None:
+        from .client import Client
+
+        if engine is not None or sandbox or work_dir:
+            raise TypeError("with a server, the engine, sandbox and work_dir are the server's to choose")
+        return Client(server, token).run(read, labels=labels)
     from ..engines.registry import check
     from ..service.launch import prepare
     from ..service.supervisor import supervise

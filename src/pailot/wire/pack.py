@@ -11,6 +11,7 @@ from .ignore import walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import IO, Self
 
 LARGE = 200 * 1000 * 1000
@@ -37,7 +38,7 @@ class Packed(Value):
         self.stream.close()
 
 
-def pack(folder: str) -> Packed:
+def pack(folder: str, progress: Callable[[int, bool], None] = lambda _bytes, _ended: None) -> Packed:
     """Pack what belongs to a code folder; `.gitignore` and `.pailotignore` say what does not."""
     import gzip
     import hashlib
@@ -67,6 +68,8 @@ def pack(folder: str) -> Packed:
                     archive.addfile(info, content)
                 files += 1
                 total += info.size
+                progress(total, False)
+        progress(total, True)
     except OSError as error:
         stream.close()
         name = error.filename or folder

@@ -1,0 +1,248 @@
+"""`pailot.Client`: the same runs, on a server."""
+
+from __future__ import annotations
+
+import os
+
+from ..protocol.problems import PailotError
+from ..service.launch import Conflict
+from ..service.runs import NoSuchRun
+from ..wire import credentials
+from ..wire.client import Client as Wire
+from ..wire.errors import NotFound, Refused
+from .job import adopt, load
+from .run import OVER, Run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any, Self
+
+    from ..protocol import model
+    from .places import Line, Quit
+
+SLICE_SECONDS = 10.0  # how soon a wait notices that nobody wants it any more
+MAX_FOLLOWED = 64
+
+
+class Client:
+    """A server and who one is there. Without arguments: `PAILOT_SERVER` and `PAILOT_TOKEN`, else the last `pailot login`.
+
+    Nobody is contacted before the first call that needs an answer.
+    """
+
+    def __init__(self, server: str | None = None, token: str | None = None) -> None:
+        login = credentials.chosen(server)
+        if login is None:
+            raise PailotError("no server is known; name one, set PAILOT_SERVER, or use pailot login")
+        self._wire = Wire(login.server, token or login.token, "" if token else login.user)
+
+    @property
+    def server(self) -> str:
+        return self._wire.server
+
+    @property
+    def user(self) -> str:
+        """Whose token it is."""
+        return self._wire.user
+
+    def run(
+        self,
+        job: model.Job | str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        secrets: Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
+        code: str | os.PathLike[str] | None = None,
+    ) -> Run:
+        """Submit a job; `code` is a folder that is sent along, and in which its tasks start. Labels become tags KEY=VALUE."""
+        if isinstance(job, str | os.PathLike):
+            read = load(job, name=name, secrets=secrets)
+        else:
+            read = adopt(job)
+            read = read.changed(name=name, secrets=secrets) if name is not None or secrets else read
+        archive = ""
+        if code is not None:
+            from ..wire.pack import pack
+
+            with pack(os.fspath(code)) as packed:
+                archive = self._wire.send_code(packed)
+        try:
+            full = self._wire.submit(read.to_yaml(with_secrets=True), code=archive)
+        except Refused as error:
+            if error.status == 409:
+                raise Conflict(str(error)) from None
+            raise
+        full = full or f"{self._wire.user}~{read.name}"
+        for key, value in (labels or {}).items():
+            self._wire.add_tag(full, f"{key}={value}")
+        return Run(There(self._wire, full))
+
+    def get(self, name: str) -> Run:
+        """A job by `user~name`, or by the name alone if it is yours; raises NoSuchRun."""
+        found = There(self._wire, name if "~" in name else f"{self._wire.user}~{name}")
+        found.record()
+        return Run(found)
+
+    def runs(
+        self,
+        *,
+        states: Sequence[str] = (),
+        keyword: str = "",
+        labels: Mapping[str, str] | None = None,
+        limit: int | None = None,
+        users: Sequence[str] = (),
+    ) -> Iterator[Run]:
+        """Jobs, newest first: in one of these states, with this text in the name, with these labels."""
+        wanted = [f"{key}={value}" for key, value in (labels or {}).items()]
+        query = {"state": list(states), "keyword": keyword, "tagsContain": wanted[:1], "username": list(users)}
+        found = offset = 0
+        while limit is None or found < limit:
+            page = self._wire.jobs(**query, offset=offset, limit=100)
+            for each in page:
+                full = f"{each['username']}~{each['name'].rpartition('~')[2]}"
+                if len(wanted) > 1 and not set(wanted) <= set(
+                    self._wire.job(full)["jobStatus"].get("tags") or each.get("tags") or ()
+                ):
+                    continue
+                yield Run(There(self._wire, full))
+                found += 1
+                if found == limit:
+                    return
+            offset += len(page)
+            if len(page) < 100:
+                return
+
+    def close(self) -> None:
+        self._wire.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({self.server!r})"
+
+
+class There:
+    """A run on a server."""
+
+    def __init__(self, wire: Wire, full_name: str) -> None:
+        self._wire, self.id = wire, full_name
+        self.name = full_name.partition("~")[2] or full_name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _there, (self._wire.server, self._wire.token, self.id)
+
+    def record(self) -> dict[str, Any]:
+        try:
+            found = self._wire.record(self.id)
+        except NotFound as error:
+            raise NoSuchRun(str(error)) from None
+        if found["state"] in ("FAILED", "STOPPED") and "lastLines" not in found:
+            found |= self._blamed()
+        return found
+
+    def _blamed(self) -> dict[str, Any]:
+        ended = [each for each in self._wire.journal(self.id) if each.get("event") == "task-ended"]
+        failed = [each for each in ended if each.get("outcome") not in ("succeeded", "stopped")]
+        if not failed:
+            return {"task": None, "lastLines": []}
+        return {"task": f"{failed[-1]['role']}:{failed[-1]['index']}", "lastLines": failed[-1].get("lastLines") or []}
+
+    def wait(self, timeout: float | None, quit: Quit) -> bool:
+        import time
+
+        end = None if timeout is None else time.monotonic() + timeout
+        while not quit.is_set:
+            left = SLICE_SECONDS if end is None else min(SLICE_SECONDS, end - time.monotonic())
+            if self._wire.wait(self.id, timeout=max(0.0, left)) is not None:
+                return True
+            if end is not None and time.monotonic() >= end:
+                return False
+        return False
+
+    def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
+        seen = 0
+        live = iter(self._wire.live(self.id, silence=SLICE_SECONDS))
+        while not quit.is_set:
+            over = self._wire.record(self.id)["state"] in OVER
+            found = self._wire.journal(self.id)
+            yield from found[seen:]
+            seen = max(seen, len(found))
+            if over:
+                return
+            next(live, None)
+
+    def lines(self, role: str | None, index: int | None, stream: str, follow: bool, quit: Quit) -> Iterator[Line]:
+        tasks = [
+            (name, task["index"])
+            for name, node in self.record()["taskRoles"].items()
+            for task in node["tasks"]
+            if role in (None, name) and index in (None, task["index"])
+        ]
+        if not tasks:
+            raise PailotError(f"'{self.name}' has no task {role or 'any'}:{'any' if index is None else index}")
+        if not follow:
+            return self._lines(tasks, stream)
+        return self._followed(tasks, stream, quit)
+
+    def _lines(self, tasks: list[tuple[str, int]], stream: str) -> Iterator[Line]:
+        for role, index in tasks:
+            try:
+                text = self._wire.log(self.id, role, index, stream=stream).decode(errors="replace")
+            except NotFound:
+                continue  # it has not begun
+            for line in text.splitlines():
+                yield role, index, line
+
+    def _followed(self, tasks: list[tuple[str, int]], stream: str, quit: Quit) -> Iterator[Line]:
+        if len(tasks) > MAX_FOLLOWED:
+            raise PailotError(f"{len(tasks)} logs are too many to follow at once; name a role and an index")
+        from queue import SimpleQueue
+        from threading import Thread
+
+        queue: SimpleQueue[Line | BaseException | None] = SimpleQueue()
+
+        def follow(role: str, index: int) -> None:
+            rest = ""
+            try:
+                for piece in self._wire.follow_log(self.id, role, index, stream=stream, silence=SLICE_SECONDS):
+                    if quit.is_set:
+                        return
+                    *whole, rest = (rest + (piece[1] if piece else "")).split("\n")
+                    for line in whole:
+                        queue.put((role, index, line))
+                if rest:
+                    queue.put((role, index, rest))
+            except PailotError as error:
+                queue.put(error)
+            finally:
+                queue.put(None)
+
+        for role, index in tasks:
+            Thread(target=follow, args=(role, index), daemon=True, name=f"log of {role}:{index}").start()
+        left = len(tasks)
+        while left:
+            found = queue.get()
+            if found is None:
+                left -= 1
+            elif isinstance(found, BaseException):
+                raise found
+            else:
+                yield found
+
+    def stop(self, now: bool) -> None:
+        self._wire.stop(self.id, now=now)
+
+    def delete(self) -> None:
+        self._wire.delete(self.id)
+
+    def source(self) -> str:
+        return self._wire.config(self.id)
+
+
+def _there(server: str, token: str, full_name: str) -> There:
+    return There(Wire(server, token), full_name)
