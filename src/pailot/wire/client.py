@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from ..values import Value
 from . import stream
 from .errors import NotFound, NotTheApi, Refused, Unreachable, WireError
 from .http import TIMEOUT, Http
@@ -20,6 +21,16 @@ if TYPE_CHECKING:
 FINAL = frozenset(("SUCCEEDED", "FAILED", "STOPPED"))
 V2 = "/api/v2"
 UPLOAD_TIMEOUT = 3600.0
+
+
+class LogPiece(Value):
+    """A piece of a log: whose it is, the offset after it, and the id to go on from."""
+
+    attempt: int
+    task_attempt: int
+    offset: int
+    text: str
+    id: str = ""
 
 
 class Client:
@@ -254,19 +265,24 @@ class Client:
         stream: str = "all",
         attempt: int | None = None,
         task_attempt: int | None = None,
-        offset: int = 0,
+        after: str = "",
         **options: float,
-    ) -> Iterator[tuple[int, str] | None]:
-        """Pieces of a task's log as it grows, each with the offset after it, until the task is over. None: the line broke."""
+    ) -> Iterator[LogPiece | None]:
+        """Pieces of a task's log as it grows, to the end of the job; None: the line broke.
+
+        `after` is the id of the last piece seen, or ATTEMPT.TASK_ATTEMPT.OFFSET of any place. Without an attempt every retry
+        is followed, from the latest on; with one, that alone.
+        """
         path = self._log_path(job, role, index, stream, attempt, task_attempt)
-        for event in self._follow(f"{path}&follow=true", str(offset) if offset else "", **options):
+        for event in self._follow(f"{path}&follow=true", after, **options):
             if event is None:
                 yield None
             elif event.event == "end":
                 return
             else:
                 piece = json.loads(event.data)
-                yield int(piece["offset"]), str(piece["text"])
+                where = (int(piece.get("attempt") or 0), int(piece.get("taskAttempt") or 0))
+                yield LogPiece(*where, int(piece["offset"]), str(piece["text"]), event.id)
 
     # Code folders
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pailot.wire import stream
-from pailot.wire.client import Client
+from pailot.wire.client import Client, LogPiece
 from pailot.wire.errors import Denied, Refused, Unreachable
 from pailot.wire.stream import Event, Parser, parse
 
@@ -133,11 +133,17 @@ def test_waiting_has_an_end_of_its_own() -> None:
 def test_following_a_log() -> None:
     def answer(request: Request) -> Answer | None:
         request.begin_events()
-        if not request.headers.get("Last-Event-ID"):
-            request.event('id: 6\ndata: {"offset": 6, "text": "hello "}\n\n')
+        if request.headers.get("Last-Event-ID") == "0.0.0":
+            request.event('id: 0.0.6\ndata: {"offset": 6, "text": "hello ", "attempt": 0, "taskAttempt": 0}\n\n')
         else:
-            request.event('id: 11\ndata: {"offset": 11, "text": "world"}\n\nevent: end\ndata: {}\n\n')
+            assert request.headers.get("Last-Event-ID") == "0.0.6"
+            request.event('id: 0.1.5\ndata: {"offset": 5, "text": "world", "attempt": 0, "taskAttempt": 1}\n\n')
+            request.event("event: end\ndata: {}\n\n")
         return None
 
     with StandIn(answer) as server:
-        assert list(Client(server.url).follow_log("u~j", "main", 0)) == [(6, "hello "), None, (11, "world")]
+        assert list(Client(server.url).follow_log("u~j", "main", 0, after="0.0.0")) == [
+            LogPiece(0, 0, 6, "hello ", "0.0.6"),
+            None,
+            LogPiece(0, 1, 5, "world", "0.1.5"),
+        ]
