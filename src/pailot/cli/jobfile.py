@@ -45,8 +45,12 @@ def changes(args: Namespace) -> list[Override]:
         found = [parse_set(assignment) for assignment in args.set]
     except BadOverride as error:
         raise PailotError(str(error)) from None
-    secrets = dict(_secret(assignment) for assignment in args.secret)
-    return found + changes_from(None, secrets, args.name, args.deployment, args.vc)
+    return found + changes_from(None, secrets_of(args), args.name, args.deployment, args.vc)
+
+
+def secrets_of(args: Namespace) -> dict[str, str]:
+    """What `--secret` gives, by name."""
+    return dict(_secret(assignment) for assignment in args.secret)
 
 
 def _secret(assignment: str) -> tuple[str, str]:

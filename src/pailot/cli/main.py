@@ -15,6 +15,7 @@ OK, FAILED, INVALID, STOPPED, UNREACHABLE, DENIED = 0, 1, 2, 3, 4, 5
 
 COMMANDS = {
     "run": "run a job here, now",
+    "submit": "submit a job to a server",
     "ps": "list runs",
     "show": "show a run and its tasks",
     "logs": "print what tasks printed; -f follows",
@@ -23,6 +24,7 @@ COMMANDS = {
     "rerun": "run a job again",
     "events": "what happened in a run, in order",
     "why": "why a run is in the state it is in",
+    "tag": "tags of a job on a server",
     "enter": "a shell in the folder of a task, with its environment",
     "gc": "remove old runs",
     "validate": "check job files; every problem at once",
@@ -30,6 +32,11 @@ COMMANDS = {
     "init": "write a commented starter job",
     "convert": "turn a v1 job into v2, or v2 into v1",
     "schema": "print the JSON Schema of a job file, for editors",
+    "login": "log in to a server, and use it from now on",
+    "logout": "forget a login, and have its token revoked",
+    "user": "users of a server",
+    "token": "tokens for programs that use a server",
+    "doctor": "check this machine, and say what to do",
     "library": "list, show, add and remove shared prerequisites",
     "serve": "serve OpenPAI's REST API to a team",
     "completion": "print a completion script for bash, zsh or fish",
@@ -124,7 +131,8 @@ def _explain(error: Exception) -> int:
         return INVALID
     if isinstance(error, PailotError):
         print(f"pailot: {error}", file=sys.stderr)
-        return INVALID
+        status: int = getattr(error, "exit_status", INVALID)
+        return status
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         print(f"pailot: {where}{error.strerror or error}", file=sys.stderr)

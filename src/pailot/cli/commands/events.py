@@ -6,20 +6,29 @@ import time
 
 from ...api import current_user
 from ..main import OK
+from ..server import add_server_option, client_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 _HIDDEN = ("at", "event", "lastLines", "class")
 
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="name or id")
+    add_server_option(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: Namespace) -> int:
+    client = client_of(args)
+    if client is not None:
+        from ..remote import jobs
+
+        return jobs.events(args, client)
     from ...service.runs import find
 
     _, folder = find(args.run, current_user())
@@ -29,8 +38,13 @@ def run(args: Namespace) -> int:
 
         print(json.dumps(events, indent=2))
         return OK
+    print_events(events)
+    return OK
+
+
+def print_events(events: Sequence[Mapping[str, Any]]) -> None:
+    """What happened, a line each."""
     for event in events:
         moment = time.strftime("%H:%M:%S", time.localtime(event["at"])) + f".{int(event['at'] % 1 * 1000):03d}"
         details = "  ".join(f"{key}={value}" for key, value in event.items() if key not in _HIDDEN and value not in (None, ""))
         print(f"{moment}  {event['event']:<12} {details}".rstrip())
-    return OK

@@ -7,6 +7,7 @@ import os
 from ...api import current_user
 from ...protocol.problems import PailotError, suggestion
 from ..main import OK
+from ..server import add_server_option, client_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +24,16 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--stream", choices=("all", "stdout", "stderr"), default="all")
     parser.add_argument("--attempt", type=int, metavar="N", help="attempt of the job (default: the last)")
     parser.add_argument("--task-attempt", type=int, metavar="K", help="attempt of the task (default: all)")
+    add_server_option(parser)
     parser.add_argument("--json", action="store_true", help="print where the logs are, as JSON")
 
 
 def run(args: Namespace) -> int:
+    client = client_of(args)
+    if client is not None:
+        from ..remote import logs
+
+        return logs.logs(args, client)
     from ...service.runs import find, task_attempts
 
     row, folder = find(args.run, current_user())

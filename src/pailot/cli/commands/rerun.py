@@ -7,6 +7,7 @@ import os
 from ...api import current_user, read_job
 from ...protocol.overrides import Override
 from ..jobfile import changes
+from ..server import add_server_option, client_of
 from . import run as run_command
 
 TYPE_CHECKING = False
@@ -16,12 +17,18 @@ if TYPE_CHECKING:
 
 def configure(parser: ArgumentParser) -> None:
     run_command.configure(parser)
+    add_server_option(parser)
     for action in parser._actions:  # the one positional means a run here, not a file
         if action.dest == "file":
             action.metavar, action.help = "RUN", "name or id of the run to repeat"
 
 
 def run(args: Namespace) -> int:
+    client = client_of(args)
+    if client is not None:
+        from ..remote import jobs
+
+        return jobs.rerun(args, client)
     from ...service.runs import find
     from ...service.source import masked_source
     from ...settings import Settings

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from ...api import current_user
 from ..main import OK
+from ..server import add_server_option, client_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
+    from typing import Any
 
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="name (then the latest of that name) or id")
+    add_server_option(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: Namespace) -> int:
+    client = client_of(args)
+    if client is not None:
+        from ..remote import jobs
+
+        return jobs.show(args, client)
     from ...service.runs import describe, find
 
     row, folder = find(args.run, current_user())
@@ -25,13 +34,19 @@ def run(args: Namespace) -> int:
 
         print(json.dumps(shown, indent=2))
         return OK
+    print_record(shown)
+    return OK
+
+
+def print_record(shown: Mapping[str, Any]) -> None:
+    """A run and its tasks, for people."""
     print(f"{shown['user']}~{shown['name']} ({shown['id']}): {shown['state']}")
     if shown["reason"]:
         print(f"  {shown['reason']}")
-    print(f"  folder {shown['folder']}, attempt {shown['attempt']}")
+    place = f"folder {shown['folder']}, " if shown.get("folder") else ""
+    print(f"  {place}attempt {shown['attempt']}")
     for name, role in shown["taskRoles"].items():
         for task in role["tasks"]:
             ports = ", ".join(f"{label} {','.join(map(str, each))}" for label, each in task["ports"].items())
             place = f"ports {ports}" if ports else ""
-            print(f"  {name}:{task['index']:<4} {task['state']:<10} {task['reason'] or ''}  {place}".rstrip())
-    return OK
+            print(f"  {name}:{task['index']:<4} {task['state']:<10} {task.get('reason') or ''}  {place}".rstrip())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...api import current_user
 from ..main import OK
+from ..server import add_server_option, client_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,10 +15,16 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="name or id")
     parser.add_argument("--now", action="store_true", help="kill it at once, without grace")
     parser.add_argument("--no-wait", action="store_true", help="do not wait until it has stopped")
+    add_server_option(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: Namespace) -> int:
+    client = client_of(args)
+    if client is not None:
+        from ..remote import jobs
+
+        return jobs.stop(args, client)
     from ...service.runs import find, open_index, refresh, wait
 
     index = open_index()

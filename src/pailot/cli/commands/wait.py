@@ -6,6 +6,7 @@ import sys
 
 from ...api import current_user
 from ..main import UNREACHABLE
+from ..server import add_server_option, client_of
 from .run import STATUSES
 
 TYPE_CHECKING = False
@@ -16,10 +17,16 @@ if TYPE_CHECKING:
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="name or id")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="give up after so long (exit status 4)")
+    add_server_option(parser)
     parser.add_argument("--json", action="store_true", help="print the run as JSON")
 
 
 def run(args: Namespace) -> int:
+    client = client_of(args)
+    if client is not None:
+        from ..remote import jobs
+
+        return jobs.wait(args, client)
     from ...service.runs import describe, find, open_index, refresh, wait
 
     index = open_index()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...api import current_user
 from ..main import OK
+from ..server import add_server_option, client_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,10 +13,16 @@ if TYPE_CHECKING:
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="name or id")
+    add_server_option(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: Namespace) -> int:
+    client = client_of(args)
+    if client is not None:
+        from ..remote import jobs
+
+        return jobs.why(args, client)
     from ...service.runs import explain, find
 
     row, folder = find(args.run, current_user())

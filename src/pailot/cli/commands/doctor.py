@@ -1,0 +1,62 @@
+"""`pailot doctor`: what works on this machine, what does not, and what to do about it."""
+
+from __future__ import annotations
+
+from ..main import FAILED, OK
+from ..server import add_server_option, client_of, print_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterator
+
+    from ...service.checkup import Check
+
+_SIGNS = {"ok": "ok  ", "note": "note", "bad": "BAD "}
+
+
+def configure(parser: ArgumentParser) -> None:
+    add_server_option(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: Namespace) -> int:
+    from ...service.checkup import BAD, checks
+
+    found = []
+    for check in (*checks(), *_server(args)):
+        found.append(check)
+        if not args.json:
+            print(f"{_SIGNS[check.status]}  {check.name}: {check.text}", flush=True)
+            if check.advice:
+                print(f"      → {check.advice}", flush=True)
+    if args.json:
+        print_json([{key: getattr(check, key) for key in ("name", "status", "text", "advice")} for check in found])
+    return FAILED if any(check.status == BAD for check in found) else OK
+
+
+def _server(args: Namespace) -> Iterator[Check]:
+    from ...protocol.problems import PailotError
+    from ...service.checkup import BAD, NOTE, Check
+    from ...service.checkup import OK as FINE
+    from ...wire.errors import Denied
+
+    try:
+        client = client_of(args)
+        if client is None:
+            yield Check("server", FINE, "none is chosen; runs are local")
+            return
+        client.http.retries = 0
+        version = client.info().get("version") or "an unknown version"
+        yield Check("server", FINE, f"{client.server} answers ({version})")
+        who = client.whoami()
+        yield Check("login", FINE, f"{who.get('username')}{', an administrator' if who.get('admin') else ''}")
+        sharing = [user for user in client.users() if not user.get("unixUser")]
+    except Denied as error:
+        yield Check("login", BAD, str(error), "pailot login")
+    except PailotError as error:
+        yield Check("server", BAD, str(error), "check the address, and whether it runs (pailot serve)")
+    else:
+        if len(sharing) > 1:
+            text = "users are not isolated from each other while tasks share the server's uid: what one runs, all can read"
+            yield Check("isolation", NOTE, text, "give each user a Unix user of their own, where that matters")

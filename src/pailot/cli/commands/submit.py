@@ -1,0 +1,72 @@
+"""`pailot submit JOB.yaml`: give a job to a server; `--code DIR` sends a folder along, in which the tasks start."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ...api import plan, read_job, read_text
+from ..jobfile import add_job_options, changes
+from ..report import print_problems
+from ..server import add_server_option, job_name, need_client
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from ...wire.client import Client
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="job file, '-' for standard input")
+    parser.add_argument("--code", metavar="DIR", help="send this folder along; tasks start in it (.gitignore is heeded)")
+    parser.add_argument("-f", "--follow", action="store_true", help="print its logs and wait; the exit status is the job's")
+    parser.add_argument("--unique", action="store_true", help="append a suffix to the name")
+    parser.add_argument("--quiet", action="store_true", help="print no warnings and no progress")
+    add_server_option(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_job_options(parser)
+
+
+def run(args: Namespace) -> int:
+    from ...protocol.outgoing import outgoing
+    from ..remote.jobs import print_submitted
+
+    job = read_job(read_text(args.file), args.file, changes(args), lenient=args.lenient, library=args.library)
+    if args.unique:
+        job = job.replace(name=f"{job.name}-{os.urandom(3).hex()}")
+    if not args.quiet:
+        print_problems(plan(job).warnings, sys.stderr)
+    client = need_client(args)
+    code = _send_code(args, client) if args.code else ""
+    name = job_name(client, client.submit(outgoing(job), code=code) or job.name)
+    if not args.follow:
+        return print_submitted(args, client, name)
+    return _follow(args, client, name)
+
+
+def _send_code(args: Namespace, client: Client) -> str:
+    from ...wire.pack import pack
+
+    with pack(args.code) as packed:
+        if not args.quiet:
+            for note in packed.notes:
+                print(f"pailot: {note}", file=sys.stderr)
+        known = client.has_code(packed.sha256)
+        if not known:
+            if sys.stderr.isatty() and not args.quiet:
+                print(f"pailot: sending {packed.files} files, {packed.size / 1e6:.1f} MB", file=sys.stderr)
+            client.send_code(packed)
+        return packed.sha256
+
+
+def _follow(args: Namespace, client: Client, name: str) -> int:
+    from argparse import Namespace
+
+    from ..remote import jobs, logs
+
+    print(f"pailot: {name} is submitted", file=sys.stderr)
+    asked = Namespace(run=name, role=None, index=None, stream="all", attempt=None, task_attempt=None, json=False, follow=True)
+    if not args.json:
+        logs.logs(asked, client)
+    return jobs.wait(Namespace(run=name, timeout=None, json=args.json), client)

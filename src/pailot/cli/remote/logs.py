@@ -1,0 +1,156 @@
+"""`pailot logs` of a job on a server: whole, or as they grow."""
+
+from __future__ import annotations
+
+import os
+
+from ...protocol.problems import PailotError, suggestion
+from ..main import OK
+from ..server import job_name, print_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ...wire.client import Client
+
+MOST_FOLLOWED = 200
+"""Each task that is followed has a connection of its own."""
+
+
+def logs(args: Namespace, client: Client) -> int:
+    job = job_name(client, args.run)
+    record = client.record(job)
+    tasks = _tasks(args, job, record)
+    if args.json:
+        print_json(
+            [
+                {"role": role, "index": index, "attempt": _attempt(args, record), "taskAttempt": number, "url": url}
+                for role, index, count in tasks
+                for number in range(count)
+                for url in [_address(client, job, role, index, args.stream, _attempt(args, record), number)]
+            ]
+        )
+        return OK
+    writer = Writer(single=len(tasks) == 1)
+    if args.follow:
+        follow(args, client, job, record, tasks, writer)
+        return OK
+    for role, index, count in tasks:
+        for number in range(count) if args.task_attempt is None else (args.task_attempt,):
+            data = client.log(job, role, index, stream=args.stream, attempt=_attempt(args, record), task_attempt=number)
+            writer.write((role, index, number), data)
+    writer.finish()
+    return OK
+
+
+def follow(
+    args: Namespace, client: Client, job: str, record: dict[str, Any], tasks: list[tuple[str, int, int]], writer: Writer
+) -> None:
+    """All tasks at once, to the end of the job."""
+    if len(tasks) > MOST_FOLLOWED:
+        raise PailotError(f"{len(tasks)} tasks are too many to follow at once; name a task: pailot logs -f {job} ROLE 0")
+    if len(tasks) == 1:
+        _follow_one(args, client, job, record, tasks[0], writer)
+        writer.finish()
+        return
+    from queue import SimpleQueue
+    from threading import Thread
+
+    ended: SimpleQueue[BaseException | None] = SimpleQueue()
+
+    def follow_one(task: tuple[str, int, int]) -> None:
+        try:
+            _follow_one(args, client, job, record, task, writer)
+            ended.put(None)
+        except BaseException as error:  # handed to the main thread, which raises it
+            ended.put(error)
+
+    for task in tasks:
+        Thread(target=follow_one, args=(task,), daemon=True).start()
+    for _ in tasks:
+        error = ended.get()
+        if error is not None:
+            raise error
+    writer.finish()
+
+
+def _follow_one(
+    args: Namespace, client: Client, job: str, record: dict[str, Any], task: tuple[str, int, int], writer: Writer
+) -> None:
+    role, index, _ = task
+    only = args.task_attempt is not None
+    attempt = _attempt(args, record)
+    pieces = client.follow_log(
+        job,
+        role,
+        index,
+        stream=args.stream,
+        attempt=attempt if only or args.attempt is not None else None,
+        task_attempt=args.task_attempt,
+        after=f"{attempt}.{args.task_attempt or 0}.0",
+    )
+    for piece in pieces:
+        if piece is not None:
+            writer.write((role, index, (piece.attempt, piece.task_attempt)), piece.text.encode())
+
+
+class Writer:
+    """Writes pieces of logs to standard output: as they are for one task, else in whole lines after `[role:index]`."""
+
+    def __init__(self, *, single: bool) -> None:
+        from threading import Lock
+
+        self.single = single
+        self.partial: dict[tuple[str, int, object], bytes] = {}
+        self.lock = Lock()
+
+    def write(self, source: tuple[str, int, object], data: bytes) -> None:
+        with self.lock:
+            self._put(data if self.single else b"".join(self._lines(source, data)))
+
+    def finish(self) -> None:
+        """What did not end with a line's end."""
+        with self.lock:
+            for (role, index, _), rest in self.partial.items():
+                if rest:
+                    self._put(f"[{role}:{index}] ".encode() + rest + b"\n")
+            self.partial.clear()
+
+    def _lines(self, source: tuple[str, int, object], data: bytes) -> Iterator[bytes]:
+        role, index, _ = source
+        *lines, self.partial[source] = (self.partial.get(source, b"") + data).split(b"\n")
+        for line in lines:
+            yield f"[{role}:{index}] ".encode() + line + b"\n"
+
+    def _put(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(1, data) :]
+
+
+def _tasks(args: Namespace, job: str, record: dict[str, Any]) -> list[tuple[str, int, int]]:
+    """The tasks that are meant, each with the number of its attempts."""
+    roles = record["taskRoles"]
+    if args.role is not None and args.role not in roles:
+        raise PailotError(f"'{job}' has no role '{args.role}'{suggestion(args.role, roles)}")
+    if args.attempt is not None and not 0 <= args.attempt <= record["attempt"]:
+        raise PailotError(f"--attempt: '{job}' has attempts 0 to {record['attempt']}")
+    tasks = [
+        (name, task["index"], task["attempts"] if _attempt(args, record) == record["attempt"] else 1)
+        for name, role in roles.items()
+        for task in role["tasks"]
+        if args.role in (None, name) and args.index in (None, task["index"])
+    ]
+    if not tasks:
+        raise PailotError(f"role '{args.role}' of '{job}' has no task {args.index}")
+    return tasks
+
+
+def _attempt(args: Namespace, record: dict[str, Any]) -> int:
+    return int(args.attempt if args.attempt is not None else record["attempt"])
+
+
+def _address(client: Client, job: str, role: str, index: int, stream: str, attempt: int, number: int) -> str:
+    return f"{client.server}/api/v2" + client._log_path(job, role, index, stream, attempt, number)

@@ -1,0 +1,32 @@
+"""A job as the text that another server is given: complete in itself, with its secrets."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .model import Job
+
+
+def outgoing(job: Job) -> str:
+    """The job file with all changes made to it, prerequisites of the library included; a v1 file becomes v2.
+
+    A file that needs none of that is sent as it was written. The text holds secrets in clear: never write it anywhere.
+    """
+    if job.origin is None:
+        raise ValueError("a job without a file cannot be sent")
+    document = job.origin.document
+    borrowed = [each for each in job.prerequisites if not each.path]
+    root = document.root
+    if job.legacy:
+        from .convert import to_v2
+
+        root, _ = to_v2(document)
+    elif not (job.origin.overridden or borrowed or root.get("name") != job.name):
+        return document.text
+    from .yaml.writer import dump
+
+    root = {**root, "name": job.name}
+    if borrowed:
+        own = list(root.get("prerequisites") or [])
+        root["prerequisites"] = [*own, *(dict(each.fields) for each in borrowed)]
+    return dump(root)
