@@ -209,10 +209,10 @@ class There:
         def follow(role: str, index: int) -> None:
             rest = ""
             try:
-                for piece in self._wire.follow_log(self.id, role, index, stream=stream, silence=SLICE_SECONDS):
+                for piece in self._wire.follow_log(self.id, role, index, stream=stream, after="0.0.0", silence=SLICE_SECONDS):
                     if quit.is_set:
                         return
-                    *whole, rest = (rest + (piece[1] if piece else "")).split("\n")
+                    *whole, rest = (rest + (piece.text if piece else "")).split("\n")
                     for line in whole:
                         queue.put((role, index, line))
                 if rest:
