@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from .library import Library
+from .library import Library, LibraryError, read_place
 from .planning import Plan, check
 from .planning import plan as make_plan
 from .planning.plugins import exists as is_plugin
 from .protocol import InvalidJob, Job, Problem, read
-from .protocol.model import Origin
+from .protocol.model import Auth, Origin
 from .protocol.overrides import BadOverride, Override, parse_path
 from .protocol.problems import Finding, PailotError
 from .protocol.yaml import LIMITS
@@ -64,15 +64,24 @@ def plan(job: Job, user: str | None = None) -> Plan:
 
 
 def read_job(
-    text: str, file: str, changes: Iterable[Override] = (), *, lenient: bool = False, library: Iterable[str] = ()
+    text: str,
+    file: str,
+    changes: Iterable[Override] = (),
+    *,
+    lenient: bool = False,
+    library: Iterable[str] = (),
+    own_files: bool = True,
 ) -> Job:
-    """A job from its text, with everything checked that can be known before it runs."""
+    """A job from its text, with everything checked that can be known before it runs.
+
+    `own_files`: whether files that it names (`code`, `authFile`) may be looked at; not so for a job of somebody else.
+    """
     shelf = Library.from_settings(library)
     job = read(text, file=file, changes=tuple(changes), lenient=lenient, library=shelf.find, is_plugin=is_plugin)
     problems = check(job)
     if any(problem.is_error for problem in problems):
         raise InvalidJob((*problems, *job.warnings))
-    return _with_code_folder_checked(job)
+    return _with_registry_auth(_with_code_folder_checked(job)) if own_files else job
 
 
 def read_text(file: str) -> str:
@@ -138,13 +147,38 @@ def _with_code_folder_checked(job: Job) -> Job:
     if not code or "://" in code or "$" in code or job.origin is None:
         return job
     path = ("extras", "pailot", "code")
-    if not os.path.isdir(code):
+    if not os.path.isdir(os.path.expanduser(code)):
         finding = Finding("code-folder", f"there is no folder '{code}' here; the job will need it when it starts", path)
-    elif _size(code, LARGE_CODE_FOLDER) > LARGE_CODE_FOLDER:
+    elif _size(os.path.expanduser(code), LARGE_CODE_FOLDER) > LARGE_CODE_FOLDER:
         finding = Finding("code-folder", f"'{code}' holds more than 200 MB; leave data out with a .pailotignore file", path)
     else:
         return job
+    return _with_finding(job, finding)
+
+
+def _with_registry_auth(job: Job) -> Job:
+    """`authFile`: three lines, registry, user and password, for every image that has no credentials of its own."""
+    file = job.extras.options.auth_file
+    if not file:
+        return job
+    words = ""
+    try:
+        lines = [line.strip() for line in read_place(file).splitlines() if line.strip()]
+        if len(lines) != 3:
+            words = f"{file} should have three lines: registry, user, password; it has {len(lines)}"
+    except LibraryError as error:
+        lines, words = [], str(error)
+    if words:
+        return _with_finding(
+            job, Finding("auth-file", f"{words}; images are pulled without it", ("extras", "pailot", "authFile"))
+        )
+    return job.replace(registry_auth=Auth(lines[1], lines[2], lines[0]))
+
+
+def _with_finding(job: Job, finding: Finding) -> Job:
     origin = job.origin
+    if origin is None:
+        return job
     return job.replace(origin=Origin(origin.file, origin.document, (*origin.findings, finding), origin.overridden))
 
 

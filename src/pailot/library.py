@@ -110,6 +110,14 @@ class Library:
         return text, url
 
 
+def read_place(place: str) -> str:
+    """The text of a file, by its path or any address that libraries may have; raises LibraryError. Nothing is kept."""
+    text = _fetch(place) if _is_url(place) else _read(_folder(place))
+    if text is None:
+        raise LibraryError(f"{place}: there is no such file")
+    return text
+
+
 def _is_url(place: str) -> bool:
     return "://" in place and not place.startswith("file://")
 

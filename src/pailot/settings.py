@@ -35,15 +35,15 @@ SETTINGS = (
         "log_rotate_mb", "Size at which a task's log goes on in a new file, the oldest being dropped; 0 for never.", 0, "number"
     ),
     Setting("library_cache_seconds", "How long a prerequisite from a URL is used without asking again.", 3600, "number"),
+    Setting("cpus", "CPUs that this machine has for jobs: auto, or a number.", "auto", "amount"),
+    Setting("memory_mb", "Memory that this machine has for jobs, in MB: auto, or a number.", "auto", "amount"),
+    Setting("gpus", "GPUs that jobs may use: auto, none, a number, or a list of indexes or UUIDs.", "auto", "amount"),
     Setting("open", "Everyone with an account sees config, logs and events of all jobs, as with OpenPAI.", False, "flag"),
     Setting("rate_limits", "How often a client may ask the server; 'off' for no limits.", RATE_LIMITS),
     Setting("cors", "Addresses of web pages that may call the server, or '*' for all.", (), "list"),
     Setting("access_log", "File for a line about each request; '-' for standard error, empty for none.", ""),
     Setting("v1_succeeded_state", "The word of version 1 for a job that succeeded; stock luigi wants SUCCEED.", "SUCCEEDED"),
     Setting("v1_anonymous_read", "Whether version 1 tells jobs without a token: on, off, or auto (on for loopback).", "auto"),
-    Setting("cpus", "How many CPUs the jobs of a server may have at the same time; auto: those there are.", "auto", "amount"),
-    Setting("memory_mb", "How much memory they may ask for, in MB; auto: what the machine has.", "auto", "amount"),
-    Setting("gpus", "The GPUs that jobs may use: auto, none, a number or a list.", "auto", "amount"),
     Setting(
         "virtual_clusters", "Virtual clusters and their guaranteed shares: research:cpus=8:memory_mb=32000:gpus=2.", (), "list"
     ),
@@ -163,6 +163,8 @@ def _from_text(setting: Setting, text: str, where: str) -> Any:
             return float(text)
         except ValueError:
             raise BadSetting(f"{where}: should be a number, is {text!r}") from None
+    if setting.kind == "amount":
+        return text.strip() or setting.default
     if setting.kind == "flag":
         if text.lower() not in _FLAGS:
             raise BadSetting(f"{where}: should be on or off, is {text!r}")
@@ -184,10 +186,8 @@ _FLAGS = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false
 
 
 def _from_toml(setting: Setting, value: Any, file: str) -> Any:
-    if setting.kind == "amount" and isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
     wanted: dict[str, tuple[type, ...]] = {
-        "amount": (str,),
+        "amount": (int, str, list),
         "list": (list,),
         "number": (int, float),
         "text": (str,),
@@ -196,4 +196,6 @@ def _from_toml(setting: Setting, value: Any, file: str) -> Any:
     }
     if not isinstance(value, wanted[setting.kind]) or isinstance(value, bool) != (setting.kind == "flag"):
         raise BadSetting(f"{file}: '{setting.name}' should be a {setting.kind}, is {value!r}")
+    if setting.kind == "amount":
+        return "".join(f"{each}," for each in value) if isinstance(value, list) else str(value)
     return value

@@ -43,8 +43,7 @@ class Provision(Value):
     """Something Pailot brings to a task before it starts, from the machine the job is started on.
 
     Kinds: `fetch` (a URI, cached, its path in `variable`), `code` (a folder copied into the working
-    directory), `ssh-key` (a key pair of the job, its path in `variable`), `registry-auth` (a file
-    with registry, user, password).
+    directory), `ssh-key` (a key pair of the job, its path in `variable`).
     """
 
     kind: str

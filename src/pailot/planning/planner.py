@@ -10,7 +10,7 @@ from .scripts import build_scripts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..protocol.model import Job, TaskRole
+    from ..protocol.model import Auth, Job, TaskRole
     from ..protocol.problems import Problem
     from .expand import Expansion
 
@@ -55,12 +55,10 @@ def _role_plan(job: Job, role: TaskRole, expansion: Expansion, environment: dict
     provisions = list(expansion.provisions)
     if options.code:
         provisions.insert(0, Provision("code", options.code))
-    if options.auth_file:
-        provisions.append(Provision("registry-auth", options.auth_file))
     return RolePlan(
         name=role.name,
         instances=role.instances,
-        image=_image(role),
+        image=_image(role, job.registry_auth),
         entrypoint=role.entrypoint,
         scripts=build_scripts(role.entrypoint, expansion.callbacks),
         environment=environment,
@@ -75,8 +73,8 @@ def _role_plan(job: Job, role: TaskRole, expansion: Expansion, environment: dict
     )
 
 
-def _image(role: TaskRole) -> Image:
+def _image(role: TaskRole, auth: Auth | None) -> Image:
     for each in role.prerequisites:
         if each.type == "dockerimage" and each.name == role.docker_image:
-            return Image(str(each.uri), each.auth or None)
-    return Image(role.docker_image)
+            return Image(str(each.uri), each.auth or auth)
+    return Image(role.docker_image, auth)

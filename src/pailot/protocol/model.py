@@ -223,6 +223,8 @@ class Job(Value):
     legacy: bool = False
     """Read from a v1 file."""
     origin: Origin | None = None
+    registry_auth: Auth | None = None
+    """What `authFile` says, for images without credentials of their own; it is in memory only."""
 
     @property
     def warnings(self) -> tuple[Problem, ...]:

@@ -69,6 +69,7 @@ CODES: dict[str, str] = {
     "openpai-refuses": WARNING,
     "plugin-note": WARNING,
     "code-folder": WARNING,
+    "auth-file": WARNING,
     "lossy-conversion": WARNING,
 }
 

@@ -103,7 +103,7 @@ def prepare(
         work_dir=work_dir,
         environment=environment,
         secrets=secret_values(job, plan),
-        hidden=tuple(leaves(job.secrets.reveal())),
+        hidden=hidden_texts(job, plan),
         cache=settings.cache,
         home=settings.home,
         sandbox=sandbox,
@@ -131,6 +131,13 @@ def secret_values(job: Job, plan: Plan) -> dict[str, str]:
                 if not problem:
                     values[reference] = to_string(value)
     return values
+
+
+def hidden_texts(job: Job, plan: Plan) -> tuple[str, ...]:
+    """What no log may show: the secrets, and passwords of registries that are written out."""
+    auths = [role.image.auth for role in plan.roles.values() if role.image.auth]
+    written = [auth.password for auth in auths if auth.password and "<%" not in auth.password]
+    return tuple(dict.fromkeys((*leaves(job.secrets.reveal()), *written)))
 
 
 def leaves(value: Any) -> list[str]:

@@ -106,7 +106,7 @@ def test_the_size_can_be_declared(variable: str, size: object, monkeypatch: pyte
         assert size() == value
     for text in ("0", "-1", "many", "1.5", "²"):
         monkeypatch.setenv(variable, text)
-        with pytest.raises(BadSetting, match=f"{variable}: should be"):
+        with pytest.raises(BadSetting, match=f"{variable.removeprefix('PAILOT_').lower()}: should be"):
             size()
 
 

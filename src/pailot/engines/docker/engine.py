@@ -89,7 +89,7 @@ class DockerEngine(LocalEngine):
         policy = self.choices.pull if not attempt.number else choices.MISSING
 
         def bring() -> Program:
-            return images.bring(attempt.plan, programs, policy, attempt.cwd, self.waiting)
+            return images.bring(attempt.plan, programs, policy, self.waiting)
 
         if not CHILDREN.crowded:
             return bring()

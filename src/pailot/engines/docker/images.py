@@ -23,7 +23,7 @@ class ImageError(EngineError):
     """An image cannot be had."""
 
 
-def bring(plan: Plan, programs: Sequence[Program], policy: str, cwd: str, say: Callable[[str], None]) -> Program:
+def bring(plan: Plan, programs: Sequence[Program], policy: str, say: Callable[[str], None]) -> Program:
     """Every image of a job on this machine, or an error that says which cannot be had; answers the engine that has them."""
     images = list(dict.fromkeys(role.image.uri for role in plan.roles.values()))
     program, answer = first_that_answers(programs, ["image", "inspect", "--format", "ok", *images])
@@ -34,30 +34,19 @@ def bring(plan: Plan, programs: Sequence[Program], policy: str, cwd: str, say: C
         if policy == NEVER:
             raise ImageError(f"there is no image '{image}' here, and image_pull is 'never'; {program.name} pull {image}")
         role = next(role for role in plan.roles.values() if role.image.uri == image)
-        _pull(program, image, credentials(plan, role, cwd), say)
+        _pull(program, image, credentials(plan, role), say)
     return program
 
 
-def credentials(plan: Plan, role: RolePlan, cwd: str) -> Auth | None:
-    """What the job says about the registry of a role's image: `auth` of the image, or else the file `authFile`."""
+def credentials(plan: Plan, role: RolePlan) -> Auth | None:
+    """What the job says about the registry of a role's image: its `auth`, or else what `authFile` said when the job was read."""
     from ...protocol.model import Auth
     from ..local.provide import with_secrets
 
     auth = role.image.auth
     if auth is not None:
         return Auth(*(with_secrets(plan, each) for each in (auth.username, auth.password, auth.registry)))
-    file = plan.options.auth_file
-    if not file:
-        return None
-    path = os.path.join(cwd, os.path.expanduser(with_secrets(plan, file)))
-    try:
-        with open(path, encoding="utf-8") as stream:
-            lines = [line.strip() for line in stream if line.strip()]
-    except OSError as error:
-        raise ImageError(f"authFile {file} cannot be read: {error.strerror}") from None
-    if len(lines) != 3:
-        raise ImageError(f"authFile {file} should have three lines: registry, user, password; it has {len(lines)}")
-    return Auth(lines[1], lines[2], lines[0])
+    return None
 
 
 def registry_of(image: str) -> str:

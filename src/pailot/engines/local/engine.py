@@ -16,7 +16,7 @@ from ...runtime.task import Task
 from ..base import ABSENT, ENDED, LOST, RUNNING, STARTING, EngineError, Observed
 from . import channels, machine, workdir
 from .children import CHILDREN
-from .gpus import Gpus, GpusBusy, discover, variables
+from .gpus import Gpus, GpusBusy, discover, of_type, variables
 from .ports import Ports
 
 TYPE_CHECKING = False
@@ -258,7 +258,6 @@ class LocalEngine:
             for name, used in (
                 ("extras.storages", plan.storages or plan.default_storages),
                 ("extras.hivedScheduler", plan.priority != "test"),
-                ("extras.pailot.gpuType", plan.options.gpu_type),
                 ("extraContainerOptions.shmMB", any(role.resources.shm_mb for role in plan.roles.values())),
                 ("extraContainerOptions.infiniband", any(role.resources.infiniband for role in plan.roles.values())),
                 ("extras.pailot.authFile", plan.options.auth_file),
@@ -281,10 +280,11 @@ class LocalEngine:
         ]
         if not wanted:
             return {}
-        found = discover(os.environ.get("PAILOT_GPUS", "auto"))
+        found = self._right_gpus(discover(), plan.options.gpu_type)
         total = sum(count for _, _, count in wanted)
         if total > len(found):
-            self.waiting(f"the job asks for {total} GPUs, this machine has {len(found)}; it goes on with those")
+            kind = f" of type '{plan.options.gpu_type}'" if found and of_type(found, plan.options.gpu_type or "") else ""
+            self.waiting(f"the job asks for {total} GPUs{kind}, this machine has {len(found)}; it goes on with those")
         self.gpus = Gpus(found, plan.full_name)
         given: dict[tuple[str, int], tuple[Any, ...]] = {}
         while True:
@@ -297,6 +297,15 @@ class LocalEngine:
         for role, index, count in wanted:
             given[role, index], taken = tuple(taken[:count]), taken[count:]
         return given
+
+    def _right_gpus(self, found: tuple[Gpu, ...], wanted: str | None) -> tuple[Gpu, ...]:
+        """The GPUs of the type that the job wants; all of them, and a word on it, where there is no such GPU."""
+        right = of_type(found, wanted) if wanted else found
+        if wanted and not right:
+            here = ", ".join(dict.fromkeys(gpu.name or "one of unknown type" for gpu in found)) or "none"
+            self.waiting(f"no such GPU here: the job asks for type '{wanted}', there is {here}; it goes on without the type")
+            return found
+        return right
 
     def _place(self, attempt: Attempt) -> placing.Placement:
         self.ports = Ports()

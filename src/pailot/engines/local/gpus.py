@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from ...settings import BadSetting
+from ...settings import BadSetting, Settings
 from ...values import Value
 from ..base import EngineError
 from .machine import Locks, MachineError, open_shared, which
@@ -43,15 +43,15 @@ class TooFewGpus(EngineError):
     """This machine will never have that many GPUs."""
 
 
-def discover(setting: str = "auto") -> tuple[Gpu, ...]:
-    """The GPUs that jobs may use.
+def discover(setting: str = "") -> tuple[Gpu, ...]:
+    """The GPUs that jobs may use, as the setting `gpus` says.
 
     `auto` asks nvidia-smi and heeds our own CUDA_VISIBLE_DEVICES; `none` and 0 mean none; a number declares that many
     without looking; a list of indexes or UUIDs (one alone ends with a comma) chooses among those that are there, or
-    declares them where nvidia-smi is not.
+    declares them where nvidia-smi is not. INDEX:NAME declares one of a type.
     """
-    setting = setting.strip()
-    if setting in ("", "auto"):
+    setting = setting.strip() or str(Settings()["gpus"])
+    if setting == "auto":
         found = _ask()
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         return found if visible is None else _visible(found, visible)
@@ -60,15 +60,34 @@ def discover(setting: str = "auto") -> tuple[Gpu, ...]:
     if setting.isascii() and setting.isdecimal():
         return tuple(Gpu(index) for index in range(int(setting)))
     words = [word.strip() for word in setting.split(",") if word.strip()]
-    found = _ask()
+    found = () if ":" in setting else _ask()
     chosen = []
     for word in words:
+        index, colon, name = word.partition(":")
+        if colon and index.isascii() and index.isdecimal() and name:
+            chosen.append(Gpu(int(index), name=name))
+            continue
         gpu = _named(found, word) or (Gpu(int(word)) if not found and word.isascii() and word.isdecimal() else None)
         if gpu is None:
             here = ", ".join(f"{gpu.index} ({gpu.uuid})" for gpu in found) or "none"
             raise BadSetting(f"gpus: should be auto, none, a number or a list; there is no GPU {word!r} here, but: {here}")
         chosen.append(gpu)
     return tuple(dict.fromkeys(chosen))
+
+
+def of_type(found: Sequence[Gpu], wanted: str) -> tuple[Gpu, ...]:
+    """Those whose name holds a type, in whole words: 'A10' is in 'NVIDIA A10' and not in 'A100', 'RTX3090' in 'RTX 3090'."""
+    text = "".join(_words(wanted))
+    chosen = []
+    for gpu in found:
+        words = _words(gpu.name)
+        if any(text == "".join(words[start:end]) for start in range(len(words)) for end in range(start + 1, len(words) + 1)):
+            chosen.append(gpu)
+    return tuple(chosen)
+
+
+def _words(text: str) -> list[str]:
+    return "".join(c if c.isalnum() else " " for c in text.lower()).split()
 
 
 class Gpus:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ...runtime import locks
-from ...settings import BadSetting
+from ...settings import BadSetting, Settings
 from ..base import EngineError
 
 TYPE_CHECKING = False
@@ -44,8 +44,8 @@ class Locks(locks.Locks):
 
 
 def cpus() -> int:
-    """How many CPUs jobs may use: PAILOT_CPUS, else what this process may use."""
-    declared = _declared("PAILOT_CPUS")
+    """How many CPUs jobs may use: the setting `cpus`, else what this process may use."""
+    declared = _declared("cpus")
     if declared is not None:
         return declared
     number = len(os.sched_getaffinity(0))
@@ -58,8 +58,8 @@ def cpus() -> int:
 
 
 def memory_mb() -> int:
-    """How much memory jobs may use, in MB: PAILOT_MEMORY_MB, else what this process may use."""
-    declared = _declared("PAILOT_MEMORY_MB")
+    """How much memory jobs may use, in MB: the setting `memory_mb`, else what this process may use."""
+    declared = _declared("memory_mb")
     if declared is not None:
         return declared
     with open("/proc/meminfo", encoding="utf-8") as stream:
@@ -80,12 +80,12 @@ def which(program: str) -> str | None:
     return None
 
 
-def _declared(variable: str) -> int | None:
-    text = os.environ.get(variable, "").strip()
-    if text in ("", "auto"):
+def _declared(name: str) -> int | None:
+    text = str(Settings()[name])
+    if text == "auto":
         return None
     if not (text.isascii() and text.isdecimal()) or int(text) < 1:
-        raise BadSetting(f"{variable}: should be 'auto' or a whole number above 0, is {text!r}")
+        raise BadSetting(f"{name}: should be 'auto' or a whole number above 0, is {text!r}")
     return int(text)
 
 

@@ -49,7 +49,7 @@ def provide(plan: Plan, attempt_folder: str, cache: str, *, cwd: str = "") -> di
                 paths[each.variable] = fetched[wanted]
             elif each.kind == "ssh-key":
                 paths[each.variable] = _ssh_key(attempt_folder, plan.full_name)
-            elif each.kind not in ("code", "registry-auth"):  # the latter is for images, which are not used here
+            elif each.kind != "code":
                 raise ProvideError(f"this Pailot cannot bring '{each.kind}' to a task")
     return provided
 
