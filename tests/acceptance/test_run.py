@@ -269,6 +269,18 @@ def test_gpus_are_given_exclusively(home: Home) -> None:
     assert sorted(line[-1] for line in done.lines) == ["0", "1"]
 
 
+def test_a_job_gets_gpus_of_the_type_it_asks_for(home: Home) -> None:
+    (home.cwd / "pailot.toml").write_text("cpus = 1\nmemory_mb = 10")
+    text = job(role("echo $CUDA_VISIBLE_DEVICES", gpu=1), options="gpuType: V100")
+    done = home.run(text, PAILOT_GPUS="0:Tesla K80,3:Tesla V100-SXM2-16GB")
+    assert done.lines == ["3"]
+    assert "asks for 200 MB of memory, this machine has 10 MB" in done.err
+    assert "no such GPU" not in done.err
+    done = home.run(text, PAILOT_GPUS="0:Tesla K80")
+    assert done.lines == ["0"]
+    assert "no such GPU here: the job asks for type 'V100', there is Tesla K80; it goes on without the type" in done.err
+
+
 def test_old_runs_are_removed_by_rule(home: Home) -> None:
     for _ in range(3):
         home.run(job(role("true")), "--quiet")

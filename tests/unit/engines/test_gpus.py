@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pailot.engines.local import gpus as module
-from pailot.engines.local.gpus import Gpu, Gpus, GpusBusy, TooFewGpus, discover, variables
+from pailot.engines.local.gpus import Gpu, Gpus, GpusBusy, TooFewGpus, discover, of_type, variables
 from pailot.engines.local.machine import MachineError
 from pailot.settings import BadSetting
 
@@ -169,3 +169,33 @@ def test_a_wait_ends_when_the_caller_is_woken() -> None:
     for descriptor in (reader, writer):
         os.close(descriptor)
     other.close()
+
+
+def test_a_type_is_found_in_the_names_in_whole_words() -> None:
+    here = (*FOUND, Gpu(3, name="NVIDIA GeForce RTX 3090"), Gpu(4, name="NVIDIA A10"), Gpu(5))
+    for wanted, indexes in {
+        "A100": [0],
+        "a100-sxm4": [0],
+        "A10": [4],
+        "t4": [2],
+        "RTX3090": [3],
+        "rtx_3090": [3],
+        "NVIDIA": [0, 1, 3, 4],
+        "K80": [],
+        "": [],
+    }.items():
+        assert [gpu.index for gpu in of_type(here, wanted)] == indexes, wanted
+
+
+def test_types_can_be_declared() -> None:
+    assert discover("0:K80, 2:Tesla V100") == (Gpu(0, name="K80"), Gpu(2, name="Tesla V100"))
+
+
+def test_the_setting_is_heeded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("PAILOT_GPUS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    for text, count in {'gpus = "none"': 0, "gpus = 3": 3, "gpus = [4, 5]": 2, 'gpus = ["0:K80"]': 1, "": 0}.items():
+        (tmp_path / "pailot.toml").write_text(text)
+        assert len(discover()) == count, text
+    monkeypatch.setenv("PAILOT_GPUS", "5")
+    assert len(discover()) == 5
