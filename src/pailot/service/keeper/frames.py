@@ -19,6 +19,8 @@ HEADER = struct.Struct(">I")
 SOCKET = "keeper.sock"
 LOCK = "keeper.lock"
 LOG = "keeper.log"
+TAKEN = 3
+"""The exit status of a keeper that found another one."""
 VERSION = 1
 """Of the messages and of the pickled plans: a keeper with another one finishes its jobs and gets no more."""
 

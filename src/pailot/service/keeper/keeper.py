@@ -91,9 +91,9 @@ class Keeper:
         self.born = time.monotonic()
 
     def run(self) -> None:
-        """Until there is nothing left to do. Another keeper of this home: not even begun."""
-        if not self._listen():
-            return
+        """Until there is nothing left to do."""
+        os.ftruncate(self.lock, 0)
+        os.pwrite(self.lock, str(os.getpid()).encode(), 0)
         CHILDREN.crowded = True
         _many_files()
         import resource  # noqa: F401  # os.wait4 loads it, and else each shim would do so by itself
@@ -114,7 +114,8 @@ class Keeper:
 
     # The socket
 
-    def _listen(self) -> bool:
+    def listen(self) -> bool:
+        """Be reachable; False if this home has a keeper."""
         import fcntl
 
         self.lock = os.open(os.path.join(self.home, frames.LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -122,8 +123,6 @@ class Keeper:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        os.ftruncate(self.lock, 0)
-        os.write(self.lock, str(os.getpid()).encode())
         try:
             keep_reserve(self.home, RESERVE_BYTES)
         except OSError:
@@ -414,6 +413,16 @@ class Keeper:
             running.driver.engine.close()
         if running.lock is not None:
             os.close(running.lock)
+
+
+def main(home: str, engine: str) -> None:
+    """Be a keeper in a process of its own, whose parent ends as soon as it can be reached: the start of it is then over."""
+    keeper = Keeper(home, engine)
+    if not keeper.listen():
+        os._exit(frames.TAKEN)
+    if os.fork():
+        os._exit(0)
+    keeper.run()
 
 
 def _drain(descriptor: int) -> None:

@@ -18,7 +18,6 @@ from .live import Row, Signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable, Coroutine, Mapping
     from typing import Any
 
@@ -84,7 +83,6 @@ class Dispatcher:
         self.row = Row()
         self.link: Link | None = None
         self.links: list[Link] = []
-        self.process: subprocess.Popen[bytes] | None = None
         self.holding_back = False
         """Set while the server ends: nothing new is started."""
         self.ending = False
@@ -101,7 +99,7 @@ class Dispatcher:
 
     async def begin(self) -> None:
         """Find the keeper or start one, and take up every job that has not ended."""
-        answers, self.process = await link.find_or_start(self.home, self.engine, self._hear, self._lost)
+        answers = await link.find_or_start(self.home, self.engine, self._hear, self._lost)
         held: dict[str, Link] = {}
         for each, hello in answers:
             held.update(dict.fromkeys(hello["jobs"], each))
@@ -129,8 +127,6 @@ class Dispatcher:
         for each in self.links:
             each.close()
         await asyncio.sleep(0)
-        if self.process is not None:
-            self.process.poll()
 
     def add(self, record: JobRecord, prepared: Prepared) -> None:
         """A new job that is durable."""
@@ -303,11 +299,9 @@ class Dispatcher:
             self._spawn(self._new_keeper())
 
     async def _new_keeper(self) -> None:
-        if self.process is not None:
-            self.process.poll()
         while not self.ending:
             try:
-                answers, self.process = await link.find_or_start(self.home, self.engine, self._hear, self._lost)
+                answers = await link.find_or_start(self.home, self.engine, self._hear, self._lost)
             except TeamError:
                 await asyncio.sleep(1)
                 continue

@@ -10,6 +10,7 @@ import sys
 from typing import cast  # noqa: TID253  # as above
 
 from ..keeper import frames
+from ..keeper.frames import TAKEN
 from .errors import Unavailable
 
 TYPE_CHECKING = False
@@ -91,10 +92,13 @@ def found(home: str) -> list[str]:
     return [os.path.join(home, frames.SOCKET), *(os.path.join(home, name) for name in retired)]
 
 
-def start(home: str, engine: str) -> subprocess.Popen[bytes]:
-    """A new keeper. It inherits nothing of ours: no descriptor, no terminal, no secret variable."""
+def start(home: str, engine: str) -> int:
+    """A new keeper, that can be reached when this returns, or the status it ended with.
+
+    It inherits nothing of ours: no descriptor, no terminal, no secret variable.
+    """
     with open(os.path.join(home, frames.LOG), "ab") as log:
-        return subprocess.Popen(
+        done = subprocess.run(
             [sys.executable, "-P", "-c", _START, _package(), home, engine],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -102,7 +106,9 @@ def start(home: str, engine: str) -> subprocess.Popen[bytes]:
             cwd=home,
             env=clean_environment(os.environ),
             start_new_session=True,
+            check=False,
         )
+    return done.returncode
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -112,8 +118,8 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 async def find_or_start(
     home: str, engine: str, news: Callable[[Link, dict[str, Any]], None], lost: Callable[[Link], None]
-) -> tuple[list[tuple[Link, dict[str, Any]]], subprocess.Popen[bytes] | None]:
-    """All keepers of this home, the one that takes new jobs first, and the process of it if it had to be started."""
+) -> list[tuple[Link, dict[str, Any]]]:
+    """All keepers of this home, the one that takes new jobs first; it is started if there is none."""
     others = []
     for path in found(home):
         answer = await connect(path, news, lost)
@@ -124,20 +130,18 @@ async def find_or_start(
             link.order(do="retire")
             others.append(answer)
         else:
-            return [answer, *others, *await _retired(home, path, news, lost)], None
-    process = start(home, engine)
+            return [answer, *others, *await _retired(home, path, news, lost)]
     until = asyncio.get_running_loop().time() + START_SECONDS
     while asyncio.get_running_loop().time() < until:
+        status = await asyncio.to_thread(start, home, engine)
+        if status not in (0, TAKEN):
+            break
         answer = await connect(os.path.join(home, frames.SOCKET), news, lost)
         if answer is not None and answer[1]["version"] == frames.VERSION and answer[1]["engine"] == engine:
-            return [answer, *others], process
+            return [answer, *others]
         if answer is not None:
             answer[0].close()
-        if process.poll() is not None and process.returncode == 0:
-            process = start(home, engine)  # the one before was just leaving
-        elif process.returncode:
-            break
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.02)  # the one before is just leaving
     raise Unavailable(f"the keeper of the jobs could not be started; {os.path.join(home, frames.LOG)} says why")
 
 
@@ -155,6 +159,4 @@ def _package() -> str:
     return here
 
 
-_START = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from pailot.service.keeper.keeper import Keeper; Keeper(*sys.argv[2:]).run()"
-)
+_START = "import sys; sys.path.insert(0, sys.argv[1]); from pailot.service.keeper.keeper import main; main(*sys.argv[2:])"
