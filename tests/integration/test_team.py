@@ -288,9 +288,7 @@ def test_running_jobs_are_handed_from_server_to_server(place: Place) -> None:
     async def first(team: Team) -> None:
         await team.submit(ANN, job(role(f"echo begun >> {seen}; while [ ! -e {go} ]; do sleep 0.01; done; echo done"), name="on"))
         await team.submit(ANN, job(role("echo later", instances=4), name="queued"))
-        await team.submit(
-            ANN, job(role("echo '<% $secrets.key %>'"), name="secret", more="secrets: {key: hush-hush}")
-        )
+        await team.submit(ANN, job(role("echo '<% $secrets.key %>'"), name="secret", more="secrets: {key: hush-hush}"))
         await until(team, "ann~on", "RUNNING")
         await file_there(seen)
 
