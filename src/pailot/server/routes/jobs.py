@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...protocol.shape import Record, Text
+from ...protocol.shape import Flag, Record, Text
 from ...protocol.yaml import YamlError, parse
 from ...store.server import ORDERS, JobQuery
 from ..answers import jobs as answers
@@ -42,7 +42,12 @@ _SUBMIT_QUERY = (
     Query("name", "A name in place of the file's."),
 )
 EXECUTION = Record(
-    {"value": Text("What the job is to do.", choices=("START", "STOP"))}, required=("value",), what="in the request"
+    {
+        "value": Text("What the job is to do.", choices=("START", "STOP")),
+        "now": Flag("With STOP: kill it at once, without grace."),
+    },
+    required=("value",),
+    what="in the request",
 )
 _TAG = Record({"value": Text("The tag.", shortest=1, longest=255)}, required=("value",), what="in the request")
 
@@ -141,9 +146,9 @@ async def execution_type(request: Request) -> Response:
 
 async def execute(request: Request, name: str) -> None:
     """Do what the body says."""
-    wanted = check(await request.data(), EXECUTION)["value"]
-    if wanted == "STOP":
-        await request.site.team.stop(request.caller.must(), name)
+    body = check(await request.data(), EXECUTION)
+    if body["value"] == "STOP":
+        await request.site.team.stop(request.caller.must(), name, now=bool(body.get("now")))
     else:  # a job that was not stopped goes on anyway; one that was is final, as with OpenPAI
         await request.site.team.get(request.caller.team, name)
 

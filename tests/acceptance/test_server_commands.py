@@ -1,0 +1,225 @@
+"""The command line against a real server: the same verbs, words and JSON as without one."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .runs import Home, job, role, wait_for
+from .servers import PASSWORD, Server, submit
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    started = Server(tmp_path_factory.mktemp("server"))
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def me(server: Server, tmp_path: Path) -> Iterator[Home]:
+    home = server.client(tmp_path)
+    yield home
+    home.close()
+
+
+def test_from_submit_to_the_end(me: Home) -> None:
+    text = job(role("echo hello; echo bad >&2; [ $FC_TASK_ATTEMPT_ID = 1 ]", instances=2, retries=1), name="whole")
+    assert submit(me, text).lines == ["whole is submitted; pailot logs -f whole"]
+    done = me.pailot("wait", "whole")
+    assert (done.status, done.out.partition(":")[0]) == (0, "whole SUCCEEDED")
+    lines = me.pailot("logs", "whole").lines
+    assert sorted(lines) == sorted(["[main:0] hello", "[main:1] hello", "[main:0] bad", "[main:1] bad"] * 2)
+    assert me.pailot("logs", "-f", "whole", "main", "1").lines == ["hello", "bad", "hello", "bad"]
+    assert me.pailot("logs", "whole", "main", "1", "--task-attempt", "1", "--stream", "stderr").lines == ["bad"]
+    shown = me.show("whole")
+    assert (shown["state"], shown["taskRoles"]["main"]["tasks"][1]["attempts"]) == ("SUCCEEDED", 2)
+    listed = json.loads(me.pailot("ps", "--json").out)
+    assert [row["name"] for row in listed if row["id"] == "admin~whole"] == ["whole"]
+    told = [event["event"] for event in json.loads(me.pailot("events", "whole", "--json").out)]
+    assert (told[0], told[-1]) == ("submitted", "ended")
+    assert "whole is SUCCEEDED" in me.pailot("why", "whole").out
+    assert me.pailot("ps", "--server", "none").lines == ["no runs yet; pailot run JOB.yaml starts one"]
+
+
+def test_the_json_has_the_keys_of_a_local_run(me: Home) -> None:
+    text = job(role("true"), name="alike")
+    submit(me, text)
+    assert me.pailot("wait", "alike").status == 0
+    me.run(text, "--quiet")
+    there, here = me.show("alike"), json.loads(me.pailot("show", "alike", "--json", "--server", "none").out)
+    assert set(there) >= set(here) - {"folder"}
+    assert set(there["taskRoles"]["main"]["tasks"][0]) == set(here["taskRoles"]["main"]["tasks"][0])
+    there, here = (json.loads(me.pailot("ps", "--json", *more).out)[0] for more in ([], ["--server", "none"]))
+    assert set(there) == set(here)
+
+
+def test_code_goes_along(me: Home) -> None:
+    code = me.cwd / "code"
+    (code / "data").mkdir(parents=True)
+    (code / "train.sh").write_text("echo trained\n")
+    (code / "data" / "big").write_text("x")
+    (code / ".gitignore").write_text("data/\n")
+    done = submit(me, job(role("ls; sh train.sh"), name="coded"), "--code", "code", "--follow")
+    assert (done.status, done.lines[:2]) == (0, ["train.sh", "trained"])
+
+
+def test_a_failed_job_has_its_status_and_its_reason(me: Home) -> None:
+    done = submit(me, job(role("echo oops; exit 3"), name="failing"), "--follow")
+    assert done.status == 1
+    assert done.lines[0] == "oops"
+    assert "oops" in me.pailot("why", "failing").out
+    again = submit(me, job(role("true"), name="failing"))
+    assert (again.status, again.err.strip()) == (2, "pailot: Job admin~failing already exists.")
+
+
+def test_stopping(me: Home) -> None:
+    submit(me, job(role("echo here; sleep 1000"), name="sleeper"))
+    follower = subprocess.Popen(
+        [sys.executable, "-m", "pailot", "logs", "-f", "sleeper"],
+        env=me.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert follower.stdout
+    assert follower.stdout.readline() == "here\n"
+    late = me.pailot("wait", "sleeper", "--timeout", "0.1")
+    assert late.status == 4
+    assert me.pailot("stop", "sleeper").lines == ["sleeper STOPPED"]
+    assert me.pailot("wait", "sleeper").status == 3
+    follower.communicate(timeout=60)
+    assert follower.returncode == 0
+
+
+def test_rerun_with_the_kept_secret(me: Home) -> None:
+    text = job(role("echo $(echo '<% $secrets.key %>' | wc -c)"), name="secretive", more="secrets: {key: hunter2hunter2}")
+    submit(me, text)
+    assert me.pailot("wait", "secretive").status == 0
+    again = json.loads(me.pailot("rerun", "secretive", "--json").out)
+    assert me.pailot("wait", again["name"]).status == 0
+    assert me.pailot("logs", again["id"]).lines == ["15"]
+    refused = me.pailot("rerun", "secretive", "--set", "jobRetryCount=1")
+    assert (refused.status, refused.err.strip()) == (2, "pailot: --set does not work with a server; --name and --secret do")
+
+
+def test_an_invalid_job_is_refused_before_it_is_sent(me: Home) -> None:
+    done = submit(me, job(role("true"), name="invalid").replace("dockerImage: image", "dockerImage: imago"))
+    assert done.status == 2
+    assert "error[unknown-prerequisite]" in done.err
+
+
+def test_tags(me: Home) -> None:
+    submit(me, job(role("true"), name="tagged"))
+    assert me.pailot("tag", "tagged", "one", "two").lines == ["one", "two"]
+    assert me.pailot("tag", "tagged", "one", "--remove").lines == ["two"]
+    assert json.loads(me.pailot("tag", "tagged", "--json").out) == ["two"]
+
+
+def test_tokens_are_shown_once(me: Home) -> None:
+    made = json.loads(me.pailot("token", "create", "--json").out)
+    listed = me.pailot("token", "list")
+    assert made["id"] in listed.out
+    assert made["token"] not in listed.out
+    me.environment |= {"PAILOT_TOKEN": made["token"]}
+    assert me.pailot("ps").status == 0
+    del me.environment["PAILOT_TOKEN"]
+    assert me.pailot("token", "revoke", made["id"]).lines == [f"{made['id']} is revoked"]
+    me.environment |= {"PAILOT_TOKEN": made["token"]}
+    assert me.pailot("ps").status == 5
+
+
+def test_users_see_what_they_may(me: Home, server: Server, tmp_path: Path) -> None:
+    (me.cwd / "new").write_text("another-horse\n")
+    assert me.pailot("user", "add", "dana", "--password-file", "new").status == 0
+    assert any(line.startswith("dana ") for line in me.pailot("user", "list").lines)
+    assert any(check["name"] == "isolation" for check in json.loads(me.pailot("doctor", "--json").out))
+    submit(me, job(role("sleep 1000"), name="mine"))
+    dana = Home(tmp_path / "dana")
+    dana.environment["XDG_CONFIG_HOME"] = str(tmp_path / "dana" / "config")
+    (dana.cwd / "password").write_text("another-horse\n")
+    assert dana.pailot("login", server.url, "--user", "dana", "--password-file", "password").status == 0
+    denied = dana.pailot("stop", "admin~mine")
+    assert denied.status == 5, denied
+    assert dana.pailot("ps").lines == ["no jobs yet; pailot submit JOB.yaml submits one"]
+    assert me.pailot("stop", "mine").status == 0
+    assert me.pailot("user", "remove", "dana").lines == ["dana is removed"]
+    assert dana.pailot("ps").status == 5
+
+
+def test_logging_in_and_out(server: Server, tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.environment["XDG_CONFIG_HOME"] = str(tmp_path / "config")
+    (home.cwd / "wrong").write_text("battery-staple\n")
+    wrong = home.pailot("login", server.url, "--user", "admin", "--password-file", "wrong")
+    assert (wrong.status, "battery" in wrong.err) == (2, False)
+    (home.cwd / "right").write_text(PASSWORD)
+    told = json.loads(home.pailot("login", server.url, "--user", "admin", "--password-file", "right", "--json").out)
+    file = Path(told["file"])
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert PASSWORD not in file.read_text()
+    assert home.pailot("logout").lines == [f"logged out of {server.url}"]
+    assert home.pailot("ps", "--server", server.url).status == 5
+    assert home.pailot("logout").lines == ["nobody is logged in"]
+
+
+def test_no_server_there(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    done = home.pailot("ps", "--server", "http://127.0.0.1:1")
+    assert (done.status, done.err.strip()) == (4, "pailot: http://127.0.0.1:1 cannot be reached: Connection refused")
+    (home.cwd / "job.yaml").write_text(job(role("true")))
+    assert home.pailot("submit", "job.yaml").status == 2
+
+
+def test_following_goes_on_over_a_restart_of_the_server(tmp_path: Path) -> None:
+    """Killed as by a power cut: the task goes on; follower and waiter find the new server; no line is lost or doubled."""
+    server = Server(tmp_path / "server")
+    try:
+        me = server.client(tmp_path / "me")
+        gate = tmp_path / "gate"
+        script = f"for i in 1 2 3; do echo line $i; done; until [ -e {gate} ]; do sleep 0.1; done; echo last"
+        submit(me, job(role(script), name="long"))
+        command = [sys.executable, "-m", "pailot"]
+        follower = subprocess.Popen([*command, "logs", "-f", "long"], env=me.environment, stdout=subprocess.PIPE, text=True)
+        waiter = subprocess.Popen([*command, "wait", "long"], env=me.environment, stdout=subprocess.PIPE, text=True)
+        assert follower.stdout
+        lines = [follower.stdout.readline() for _ in range(3)]
+        server.kill()
+        server.start()
+        gate.touch()
+        assert waiter.communicate(timeout=120)[0].startswith("long SUCCEEDED")
+        assert waiter.returncode == 0
+        rest = follower.communicate(timeout=120)[0]
+        assert "".join(lines) + rest == "line 1\nline 2\nline 3\nlast\n"
+        me.close()
+    finally:
+        server.close()
+
+
+def test_completion_knows_the_commands(me: Home) -> None:
+    words = json.loads(me.pailot("completion", "bash", "--json").out)
+    assert {"--server", "--code", "--follow"} <= set(words["submit"])
+    assert {"list", "add", "remove"} <= set(words["user"])
+
+
+def test_a_waiting_job_says_why(tmp_path: Path) -> None:
+    server = Server(tmp_path / "server", PAILOT_CPUS="2", PAILOT_MEMORY_MB="1000")
+    try:
+        me = server.client(tmp_path / "me")
+        submit(me, job(role("sleep 1000", instances=2), name="first"))
+        submit(me, job(role("true"), name="second"))
+        submit(me, job(role("true", instances=3), name="never"))
+        wait_for(lambda: me.show("first")["state"] == "RUNNING", 60, "the first job's start")
+        assert "admin~first" in me.pailot("why", "second").out
+        assert "number 1 of 1 in line" in me.pailot("why", "second").out
+        assert "it can never start: it asks for 3 CPUs" in me.pailot("why", "never").out
+        assert me.pailot("stop", "--now", "first").status == 0
+        assert me.pailot("wait", "second").status == 0
+        me.close()
+    finally:
+        server.close()
