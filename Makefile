@@ -82,10 +82,12 @@ $(PEERS)/.installed: bench/peers.txt | $(VENV)/.python
 
 # Programs that some tests need for real; those tests are skipped without.
 parts:
-	@if ! command -v bwrap >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "Installing bubblewrap" && { apt-get update -qq && \
-	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends bubblewrap >/dev/null; } || true; fi; \
-	command -v bwrap >/dev/null || echo "No bubblewrap: the sandbox is not tested; enable it with: sudo apt-get install bubblewrap" >&2
+	@missing=; for each in bwrap:bubblewrap zsh:zsh fish:fish sshd:openssh-server ssh:openssh-client; do \
+	    PATH="$$PATH:/usr/sbin:/sbin" command -v $${each%%:*} >/dev/null || missing="$$missing $${each#*:}"; done; \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing$$missing" && { apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null && missing=; } || true; fi; \
+	[ -z "$$missing" ] || echo "Sandbox, shells or ssh are not all tested; enable that with: sudo apt-get install$$missing" >&2
 	@if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && ! command -v initdb >/dev/null && \
 	    [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "Installing postgresql" && { apt-get update -qq && \

@@ -96,8 +96,17 @@ class Home:
         if "PAILOT_GPUS" in environment:
             environment = {"PAILOT_LOCKS": str(self.folder / "locks"), **environment}
         (self.cwd / "job.yaml").write_text(text)
+        return self.popen([*self.command, *options], **environment)
+
+    @property
+    def command(self) -> list[str]:
+        """The words that run the job in the current directory."""
+        return [sys.executable, "-m", "pailot", "run", "job.yaml"]
+
+    def popen(self, command: list[str], **environment: str) -> subprocess.Popen[str]:
+        """A program in this home, left running."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "pailot", "run", "job.yaml", *options],
+            command,
             cwd=self.cwd,
             env=self.environment | environment,
             stdout=subprocess.PIPE,

@@ -229,15 +229,6 @@ def test_completion_scripts_name_every_command(pailot: Run, shell: str) -> None:
     assert "strict" in script
 
 
-def test_bash_completion_really_completes(pailot: Run, tmp_path: Path) -> None:
-    (tmp_path / "c.sh").write_text(
-        pailot("completion", "bash").stdout + '\nCOMP_WORDS=(pailot va); COMP_CWORD=1; _pailot; echo "${COMPREPLY[*]}"\n'
-        'COMP_WORDS=(pailot plan --in); COMP_CWORD=2; _pailot; echo "${COMPREPLY[*]}"\n'
-    )
-    done = subprocess.run(["bash", str(tmp_path / "c.sh")], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["validate", "--index"]
-
-
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     command = f"{sys.executable} -m pailot schema | head -n 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, cwd=tmp_path)

@@ -56,7 +56,7 @@ complete -o filenames -F _pailot pailot"""
 
 
 def _zsh(words: dict[str, list[str]]) -> str:
-    commands = "\n".join(f"    '{command}:{COMMANDS[command]}'" for command in words)
+    commands = "\n".join(f"    {_quoted(command + ':' + COMMANDS[command])}" for command in words)
     cases = "\n".join(f"    {command}) compadd -- {' '.join(each)} ;;" for command, each in words.items())
     return f"""\
 #compdef pailot
@@ -74,11 +74,21 @@ _pailot() {{
   esac
   _files
 }}
-compdef _pailot pailot"""
+# In a folder of $fpath this file is the function itself when it is first called; anywhere else it only announces it.
+if [ "$funcstack[1]" = _pailot ]; then
+  _pailot "$@"
+else
+  compdef _pailot pailot
+fi"""
+
+
+def _quoted(text: str) -> str:
+    """A word for the shell, whatever is in it."""
+    return "'" + text.replace("'", "'\\''") + "'"
 
 
 def _fish(words: dict[str, list[str]]) -> str:
-    lines = [f"complete -c pailot -n __fish_use_subcommand -f -a {command} -d '{COMMANDS[command]}'" for command in words]
+    lines = [f"complete -c pailot -n __fish_use_subcommand -f -a {command} -d {_quoted(COMMANDS[command])}" for command in words]
     for command, each in words.items():
         for word in each:
             kind = f"-l {word[2:]}" if word.startswith("--") else f"-a {word}"

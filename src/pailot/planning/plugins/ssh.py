@@ -1,7 +1,7 @@
 """`ssh`: log in to tasks, and between the tasks of a job without a password.
 
 Nothing outside the task's own folder is touched: no key, no configuration of the user or the system.
-`ssh ROLE-INDEX` works through a wrapper that is first on the PATH of the task.
+`ssh ROLE-INDEX`, `scp` and `sftp` work through wrappers that are first on the PATH of the task.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ BARRIER_EXIT_CODE = 10
 
 _SERVER = """\
 sshd=$(PATH="$PATH:/usr/sbin:/sbin"; command -v sshd || true)
-if [ -z "$sshd" ]; then
-  echo "ssh: there is no sshd here, so nobody can log in to this task" >&2
+if [ -z "$sshd" ] || ! command -v ssh-keygen >/dev/null; then
+  echo "ssh: there is no sshd or no ssh-keygen here, so nobody can log in to this task" >&2
 else
   PAI_SSH_DIR=$(mktemp -d)
   export PAI_SSH_DIR
@@ -29,6 +29,12 @@ else
   ssh-keygen -q -t ed25519 -N '' -f "$PAI_SSH_DIR/host_key"
   : >"$PAI_SSH_DIR/authorized_keys"
 {authorize}
+  # Only PAM lets a locked account in with its key; it asks more of a container than most have, so it is used for that alone.
+  pam=no
+  if [ "$(id -u)" -eq 0 ]; then
+    case $(getent shadow "$(id -un)" 2>/dev/null | cut -d: -f2) in '!'*) pam=yes ;; esac
+    mkdir -p /run/sshd
+  fi
   cat >"$PAI_SSH_DIR/sshd_config" <<END
 Port $PAI_CONTAINER_SSH_PORT
 HostKey $PAI_SSH_DIR/host_key
@@ -36,10 +42,10 @@ AuthorizedKeysFile $PAI_SSH_DIR/authorized_keys
 PidFile $PAI_SSH_DIR/sshd.pid
 PasswordAuthentication no
 StrictModes no
-UsePAM no
+UsePAM $pam
+Subsystem sftp internal-sftp
 END
   umask "$umask_before"
-  [ "$(id -u)" -ne 0 ] || mkdir -p /run/sshd
   "$sshd" -f "$PAI_SSH_DIR/sshd_config"
 fi"""
 
@@ -47,8 +53,12 @@ _PEERS = """\
 if [ -n "${PAI_SSH_DIR:-}" ]; then
   for peer in ${PAI_TASK_ROLE_INSTANCES//,/ }; do
     role=${peer%:*} index=${peer#*:}
-    address=PAI_HOST_IP_${role}_$index port=PAI_PORT_LIST_${role}_${index}_ssh
-    printf 'Host %s-%s\\n  HostName %s\\n  Port %s\\n' "$role" "$index" "${!address}" "${!port%%,*}"
+    address=PAI_HOST_IP_${role}_$index port=PAI_PORT_LIST_${role}_${index}_ssh names="$role-$index"
+    for name in ${PAI_TASK_ROLE_LIST//,/ }; do
+      plain=${name,,}
+      [ "${plain//[^a-z0-9]/}" != "$role" ] || [ "$name" = "$role" ] || names="$names $name-$index"
+    done
+    printf 'Host %s\\n  HostName %s\\n  Port %s\\n' "$names" "${!address}" "${!port%%,*}"
   done >"$PAI_SSH_DIR/config"
   cat >>"$PAI_SSH_DIR/config" <<END
 Host *
@@ -58,8 +68,12 @@ Host *
   LogLevel ERROR
 END
   mkdir -p "$PAI_SSH_DIR/bin"
-  printf '#!/bin/sh\\nexec "%s" -F "%s" "$@"\\n' "$(command -v ssh)" "$PAI_SSH_DIR/config" >"$PAI_SSH_DIR/bin/ssh"
-  chmod +x "$PAI_SSH_DIR/bin/ssh"
+  for name in ssh scp sftp; do
+    if program=$(command -v $name); then
+      printf '#!/bin/sh\\nexec "%s" -F "%s" "$@"\\n' "$program" "$PAI_SSH_DIR/config" >"$PAI_SSH_DIR/bin/$name"
+      chmod +x "$PAI_SSH_DIR/bin/$name"
+    fi
+  done
   export PATH="$PAI_SSH_DIR/bin:$PATH"
 fi"""
 
@@ -71,7 +85,7 @@ for peer in ${{PAI_TASK_ROLE_INSTANCES//,/ }}; do
       echo "ssh: $peer cannot be reached within {minutes} minutes" >&2
       exit {code}
     fi
-    sleep 1
+    sleep 0.5
   done
 done"""
 
