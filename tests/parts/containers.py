@@ -36,7 +36,9 @@ class Docker:
     def start(self) -> None:
         """Start it and wait until it answers; one that was killed needs a second try now and then."""
         for last in (False, False, True):
-            (self.folder / "docker.pid").unlink(missing_ok=True)
+            # A killed dockerd takes its containerd along; for the pid file of that, the next one would wait 15 seconds.
+            for name in ("docker.pid", "exec/containerd/containerd.pid"):
+                (self.folder / name).unlink(missing_ok=True)
             with (self.folder / "dockerd.log").open("ab") as log:
                 self.process = subprocess.Popen(
                     self._words(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True

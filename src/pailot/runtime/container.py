@@ -32,8 +32,8 @@ POLL_SECONDS = 0.05
 PIPEFAIL = "set -o errexit -o nounset -o pipefail\n"
 NO_PIPEFAIL = "set -o errexit -o nounset\n"
 DAEMON_IS_DOWN = (
-    "cannot connect to", "connection refused", "error during connect", "unexpected eof", "connection reset",
-    "is the docker daemon running",
+    "cannot connect to the docker daemon", "cannot connect to podman", "error during connect",
+    "unexpected eof", "connection reset", "is the docker daemon running",
 )  # fmt: skip
 
 
@@ -176,6 +176,10 @@ class ContainerShim(Shim):
         if not self.shell or not self._container.removes_itself:
             self._command("rm", "--force", self.name)
         self._wait_for_all(ENGINE_SECONDS)  # Podman's own process for the container, which removes it
+        if self._container.wait_until_removed:
+            deadline = time.monotonic() + ENGINE_SECONDS
+            while self._command("inspect", self.name) == 0 and time.monotonic() < deadline:
+                self._wait(lambda: False, POLL_SECONDS)
         self._close_pipes()
 
     def _close_pipes(self) -> None:

@@ -165,6 +165,7 @@ class DockerEngine(LocalEngine):
             image=role.image.uri,
             memory_folder=MEMORY_FOLDER if attempt.hidden else "",
             removes_itself=program.kind != NERDCTL,
+            wait_until_removed=self._bridged,
         )
         return task.replace(environment=environment, container=container, memory_mb=0, cpus=0)
 

@@ -17,7 +17,7 @@ DOCKER, PODMAN, NERDCTL = "docker", "podman", "nerdctl"
 KINDS = (DOCKER, PODMAN, NERDCTL)
 SOCKET = "/var/run/docker.sock"
 _DOWN = (
-    "cannot connect to the docker daemon", "error during connect", "cannot access containerd socket", "connection refused",
+    "cannot connect to the docker daemon", "error during connect", "cannot access containerd socket",
     "unable to connect to podman", "cannot connect to podman",
 )  # fmt: skip
 _DENIED = ("permission denied", "access denied")
