@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +103,7 @@ class Server:
     def start(self) -> Server:
         """Start it, and wait until it says that it can be called."""
         self.home.mkdir(parents=True, exist_ok=True)
-        command = [Path(sys.executable).with_name("pailot"), "serve", "--port", str(self.port), "--json", *self.arguments]
+        command = [str(Path(sys.executable).with_name("pailot")), "serve", "--port", str(self.port), "--json", *self.arguments]
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.environment)
         assert self.process.stdout
@@ -227,13 +226,3 @@ class Server:
                     name, data = "message", ""
         finally:
             line.close()
-
-    def until(self, path: str, wanted: Any, token: str | None = "") -> Any:
-        """Ask until the answer fits: for what has no event."""
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            answer = self.get(path, token)
-            if wanted(answer):
-                return answer
-            time.sleep(0.02)
-        raise AssertionError(f"{path} did not become what was waited for: {answer}")

@@ -16,8 +16,23 @@ if TYPE_CHECKING:
 def open_accounts(store: ServerStore, settings: Settings) -> tuple[Accounts, str | None]:
     """The accounts; and the password of the first user, where it had to be made up."""
     accounts = Accounts(store, settings.home, lambda: tuple(shares_of(store, settings)))
-    password = os.environ.pop("PAILOT_ADMIN_PASSWORD", None)  # nothing that the server starts shall see it
-    return accounts, accounts.prepare(password or None)
+    return accounts, accounts.prepare(_take("PAILOT_ADMIN_PASSWORD"))
+
+
+def _take(variable: str) -> str | None:
+    """A variable of the environment, which is then gone from it: for what we start, and for who reads it in /proc."""
+    value = os.environ.get(variable)
+    if value is None:
+        return None
+    import ctypes
+
+    library = ctypes.CDLL(None)
+    library.getenv.restype = ctypes.c_void_p
+    place = library.getenv(variable.encode())
+    if place:
+        ctypes.memset(place, ord("*"), len(os.fsencode(value)))
+    del os.environ[variable]
+    return value or None
 
 
 def shares_of(store: ServerStore, settings: Settings) -> dict[str, dict[str, float]]:
