@@ -100,6 +100,12 @@ parts:
 	    echo "Installing$$missing" && { apt-get update -qq && \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null && missing=; } || true; fi; \
 	[ -z "$$missing" ] || echo "Containers are not tested; enable that with: sudo apt-get install$$missing" >&2
+	@missing=; for each in munged:munge slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client; do \
+	    command -v $${each%%:*} >/dev/null || missing="$$missing $${each#*:}"; done; \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing$$missing" && { apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null && missing=; } || true; fi; \
+	[ -z "$$missing" ] || echo "Slurm is not tested; enable that with: sudo apt-get install --no-install-recommends$$missing" >&2
 
 # OpenPAI's own libraries, for the tests and benchmarks that compare with them. Those tests are skipped without.
 node: $(NODE_MODULES)

@@ -54,6 +54,14 @@ SETTINGS = (
     Setting("experiments", "Where the artifacts of an experiment go, by its id: a table of URIs.", {}, "table"),
     Setting("default_fs_uri", "What $PAI_DEFAULT_FS_URI stands for in Luigi tasks; a folder in home by default.", ""),
     Setting("luigi_stop_on_interrupt", "Whether a Luigi worker that is interrupted stops the jobs it waits for.", True, "flag"),
+    Setting("slurm_partitions", "Slurm's partition for a virtual cluster: 'default=main, vision=gpu'.", (), "list"),
+    Setting("slurm_priorities", "QOS or nice value for a priority class: 'prod=qos:high, oppo=nice:500'.", (), "list"),
+    Setting("slurm_options", "More options for each job, as sbatch takes them: '--account=vision'.", (), "list"),
+    Setting(
+        "slurm_shape", "One allocation of equal slots (flat), one component a role (het), or what fits better (auto).", "auto"
+    ),
+    Setting("slurm_container", "What runs images on the nodes: apptainer, podman, docker, or words with {image}.", ""),
+    Setting("slurm_poll_seconds", "How long Slurm is not asked at most; what happens is mostly seen without.", 15, "number"),
     Setting("code_limit_mb", "Largest code folder that can be sent along with a job, compressed.", 200, "number"),
     Setting("container_command", "Docker, Podman or nerdctl by name or path; empty: the first that answers.", ""),
     Setting("container_network", "Network of containers: host, or bridge (one a job, ports published).", "host"),

@@ -53,4 +53,11 @@ def podman() -> Engine:
     return Engine("docker", containers.IMAGE, started.environment)
 
 
-ENGINES: dict[str, Callable[[], Engine]] = {"local": local, "docker": docker, "podman": podman}
+def slurm() -> Engine:
+    from ..parts.slurm import cluster
+
+    environment = {**cluster().environment, "PAILOT_SLURM_POLL_SECONDS": "1"}
+    return Engine("slurm", environment=environment, outlives_launcher=True, addresses=r"[0-9.]+")
+
+
+ENGINES: dict[str, Callable[[], Engine]] = {"local": local, "docker": docker, "podman": podman, "slurm": slurm}

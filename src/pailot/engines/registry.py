@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 BUILT_IN = {
     "local": "pailot.engines.local.engine:LocalEngine",
     "docker": "pailot.engines.docker.engine:DockerEngine",
+    "slurm": "pailot.engines.slurm.engine:SlurmEngine",
 }
+
+GO_ON = frozenset({"slurm"})
+"""Engines whose jobs go on when the process that started them dies, and can be followed by another."""
 
 
 def create(name: str, waiting: Callable[[str], None] = lambda _: None) -> Engine:

@@ -33,6 +33,8 @@ _F_SETPIPE_SZ = 1031
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 """Those that a shim handles or ignores, and a task must get as they are by default."""
 LAST_LINES = 10
+FOREIGN_SECONDS = 0.25
+"""Who signals a whole tree of processes may reach us a little after the task."""
 SUCCEEDED, FAILED, STOPPED = "succeeded", "failed", "stopped"
 
 
@@ -78,6 +80,7 @@ class Shim:
         self.writers: dict[str, int] = {}
         self.wake = -1
         self.lost_launcher = False
+        self.signalled = False
         self.poller = select.poll()
 
     def run(self) -> None:
@@ -209,7 +212,10 @@ class Shim:
         if self.status is None:
             self._end_script(polite=name != "exit")
         self.pid = 0
-        return self._how_it_ended()
+        end = self._how_it_ended()
+        if self.task.foreign_stop and signal.SIGTERM in (end.signal, (end.exit_code or 0) - 128):
+            self._wait(lambda: bool(self._stop()), FOREIGN_SECONDS)
+        return end
 
     def _how_it_ended(self) -> exits.End:
         status = self.status or 0
@@ -323,7 +329,11 @@ class Shim:
         """Why the attempt is to stop, or nothing; the file is the truth, a signal only says 'look'."""
         if self.lost_launcher:
             return "launcher-lost"
-        record = read_record(os.path.join(self.task.attempt_folder, "stop.json")) if self._stop_file_there() else None
+        if not self._stop_file_there():
+            if not (self.signalled and self.task.foreign_stop):
+                return ""
+            return claim_stop(self.task.attempt_folder, self.task.foreign_stop, self.task.grace)
+        record = read_record(os.path.join(self.task.attempt_folder, "stop.json"))
         return str(record["why"]) if record else ""
 
     def _stop_file_there(self) -> bool:
@@ -341,14 +351,17 @@ class Shim:
     def _listen(self) -> None:
         signal.set_wakeup_fd(-1)
         reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        for number in (signal.SIGCHLD, signal.SIGTERM):
-            signal.signal(number, lambda *_: None)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, self._heard_signal)
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         self.wake = reader
         self.poller.register(reader, select.POLLIN)
         self.poller.register(self.liveness, select.POLLIN)
+
+    def _heard_signal(self, *_: object) -> None:
+        self.signalled = True
 
     def _wait(self, done: Callable[[], bool], seconds: float | None) -> None:
         """Serve pipes and children until something is so, or time is over."""

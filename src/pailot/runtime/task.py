@@ -53,6 +53,8 @@ class Task(Value):
     rotate_bytes: int = 0
     outlives_power: bool = True
     """Whether the task can go on while the machine that wrote these records is down; one on this machine cannot."""
+    foreign_stop: str = ""
+    """What a SIGTERM means that no word of ours explains: where another program (Slurm) may stop tasks, why it does."""
     wrapper: tuple[str, ...] = ()
     """Words before `bash`: a sandbox, for instance."""
     container: Container | None = None

@@ -10,6 +10,7 @@ import os
 import time
 
 from ..engines.base import LOST, Attempt
+from ..engines.registry import GO_ON
 from ..lifecycle import retry
 from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ..lifecycle.states import FAILED, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
@@ -114,7 +115,7 @@ class Driver:
             number += 1
             self._set_state(WAITING, number, reason=f"tried again: {again.reason}")
             decided = {"role": verdict.role, "index": verdict.index, "exitCode": verdict.exit_code}
-            if again.counted_as == retry.PREEMPTED:
+            if again.counted_as == retry.PREEMPTED and self.preempted:
                 if self._asked_to_stop():
                     return self._finish(Verdict(STOPPED, "stopped by the user"))
                 self._happened("job-retry", attempt=number, seconds=0, reason=verdict.reason, why=again.reason, **decided)
@@ -150,7 +151,8 @@ class Driver:
         """One attempt; answers who is to blame for its end (user, platform, stopped) and the verdict."""
         options = self.plan.options
         path = self.folder.attempt(number)
-        os.makedirs(path)
+        begun = self.engine.name in GO_ON and os.path.isdir(path)  # by another driver, who is gone
+        os.makedirs(path, exist_ok=begun)
         self.folder.keep_reserve(path)
         surroundings = self.surroundings
         attempt = Attempt(
@@ -172,7 +174,7 @@ class Driver:
             code=surroundings.code,
         )
         self.stop_sent, self.killed = "", False
-        if self._asked_to_stop():
+        if self._asked_to_stop() and not begun:
             return "stopped", Verdict(STOPPED, "stopped before it started")
         try:
             notes = list((yield from self._start(attempt)))
@@ -252,6 +254,9 @@ class Driver:
                 deadline = None
                 self._stop(attempt, "timeout")
         self.engine.events()
+        decided = getattr(self.engine, "decided", None)
+        if decided is not None:
+            return decided(attempt) or ("platform", Verdict(FAILED, "it ended without a result"))
         if verdict is None:
             return self._verdict_of_a_stop()
         return cause, verdict

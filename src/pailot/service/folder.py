@@ -127,7 +127,12 @@ class JobFolder:
         if self.is_driven():
             self.wake_driver()
         elif self.attempts():
-            self._tell_shims(now)
+            from . import reattach
+
+            if reattach.goes_on(self):
+                reattach.stop(self, grace=grace, now=now)
+            else:
+                self._tell_shims(now)
 
     def _tell_shims(self, now: bool) -> None:
         """Their driver is dead: they have been told to stop by that, and hear from us if it is to be at once."""

@@ -11,6 +11,7 @@ from ..runtime.records import read_record
 from ..settings import Settings
 from ..store.index import Index
 from ..store.network import index_path
+from . import reattach
 from .folder import JobFolder
 
 TYPE_CHECKING = False
@@ -70,6 +71,8 @@ def recover(folder: JobFolder) -> dict[str, Any] | None:
         verdict = folder.verdict()
         if verdict is not None:
             return verdict
+        if reattach.goes_on(folder):
+            return reattach.settle(folder)
         job = folder.job()
         rebooted = job.get("boot") != processes.boot_id()
         if not rebooted and _shims_alive(folder):
@@ -94,7 +97,10 @@ def wait(folder: JobFolder, seconds: float | None = None) -> bool:
             if descriptor is not None:
                 os.close(descriptor)
             if folder.verdict() is None and recover(folder) is None:
-                _wait_for_shims(folder)
+                if reattach.goes_on(folder):
+                    reattach.drive_on(folder)
+                else:
+                    _wait_for_shims(folder)
         return True
     import signal
 
@@ -209,7 +215,7 @@ def _task(folder: JobFolder, attempt: int, role: str, index: int) -> dict[str, A
         "reason": (final or held or {}).get("reason"),
         "class": (final or held or {}).get("class"),
         "attempts": count,
-        "host": placed.get("host"),
+        "host": placed.get("hosts", {}).get(f"{role}:{index}") or placed.get("host"),
         "ports": placed.get("ports", {}).get(f"{role}:{index}", {}),
         "logs": {stream: os.path.join(last, stream) for stream in ("stdout", "stderr", "all")},
     }

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from ...service.folder import JobFolder
 
+ASK_SECONDS = 5
+"""So often a cluster is asked about a run that nobody drives."""
+
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="name or id")
@@ -84,6 +87,7 @@ class Follower:
         self.folder, self.attempt, self.tasks, self.stream, self.only = folder, attempt, tasks, stream, only
         self.sources: dict[tuple[str, int, int], object] = {}
         self.follows_retries = False
+        self.asked = 0.0
 
     def print_new(self, *, last: bool = False) -> None:
         from ...service.runs import task_attempts
@@ -110,12 +114,28 @@ class Follower:
             self.attempt += 1
             self.sources.clear()
 
+    def _lives(self) -> bool:
+        """Whether there may be more to come: somebody drives the run, or it goes on without."""
+        if self.folder.is_driven():
+            return True
+        import time
+
+        from ...service.reattach import goes_on
+        from ...service.runs import recover
+
+        if not goes_on(self.folder):
+            return False
+        if time.monotonic() >= self.asked + ASK_SECONDS:
+            self.asked = time.monotonic()
+            recover(self.folder)
+        return self.folder.verdict() is None
+
     def follow(self) -> None:
         """Until the run is over; woken by the kernel when a log grows."""
         from ...service.watch import Watch
 
         watch = Watch()
-        while self.folder.verdict() is None and self.folder.is_driven():
+        while self.folder.verdict() is None and self._lives():
             self.next_attempt()
             watch.add(self.folder.path)
             for role, index in self.tasks:

@@ -353,10 +353,10 @@ class LocalEngine:
         if not attempt.code and not plan.options.code and not any(role.provisions for role in plan.roles.values()):
             return {}
         if not CHILDREN.crowded:
-            return _bring(attempt, works)
+            return bring(attempt, works)
         from .preparer import in_a_child
 
-        return (yield from in_a_child(lambda: _bring(attempt, works), attempt.descriptors, self, stopped))
+        return (yield from in_a_child(lambda: bring(attempt, works), attempt.descriptors, self, stopped))
 
     def _task(
         self,
@@ -421,7 +421,7 @@ class LocalEngine:
         processes.kill_all(os.getpid(), frozenset(CHILDREN.owners))
 
 
-def _bring(attempt: Attempt, works: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+def bring(attempt: Attempt, works: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
     """The provisions of all roles, and the job's code in the working directories; answers the variables of each role."""
     plan = attempt.plan
     from . import provide

@@ -1,0 +1,521 @@
+"""Attempts as Slurm jobs: submitted, then followed by what their driver writes; Slurm is asked only to be sure."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ...lifecycle.completion import Verdict
+from ...lifecycle.states import FAILED, RUNNING, UNKNOWN, WAITING
+from ...runtime.records import read_lines, read_record, write_record
+from ...runtime.slurm.driver import ending
+from ...settings import Settings
+from ..base import ABSENT, ENDED, LOST, EngineError, Observed
+from ..base import RUNNING as TASK_RUNS
+from ..local import channels, workdir
+from ..local.children import CHILDREN
+from ..local.engine import bring
+from . import commands, payload, request, travel
+from .containers import wrappers
+from .follow import Journal, Logs, order_stop
+from .notice import Notice
+from .queue import QUEUE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping, Sequence
+    from typing import Any
+
+    from ..base import Attempt
+
+SETTLE_SECONDS = 2.0
+"""So long after Slurm says that a job is over its driver's last word may still be on its way through the file system."""
+AWAY_SECONDS = 300.0
+"""So long a controller that does not answer is asked again to take a job."""
+FORCE_SECONDS = 45.0
+LOCK_SECONDS = 60.0
+SHORTEST_LOOK, LONGEST_LOOK = 0.25, 5.0
+SITE_SECONDS = 60.0
+_site: tuple[float, list[request.Partition]] = (-SITE_SECONDS, [])
+
+
+class SlurmEngine:
+    """The attempts of one run on a Slurm cluster; several such may live in one process and share one question to Slurm."""
+
+    name = "slurm"
+    outlives_driver = True
+
+    def __init__(self, waiting: Callable[[str], None] = lambda _: None) -> None:
+        self.waiting = waiting
+        self.wake = -1
+        self.notice = Notice()
+        self.settings = Settings()
+        self.release()
+
+    def release(self) -> None:
+        """Between two attempts: the last one is not followed any more."""
+        QUEUE.forget(getattr(self, "job", ""))
+        self.job = ""
+        self.folder = ""
+        self.journal: Journal | None = None
+        self.logs: Logs | None = None
+        self.submitted = self.began = self.over = False
+        self.outcome: tuple[str, Verdict] | None = None
+        self.began_at = 0.0
+        self.ended_at: float | None = None
+        self.fresh: list[Mapping[str, Any]] = []
+        self.ends: list[Observed] = []
+        self.states: dict[tuple[str, int], Observed] = {}
+        self.asked_to_stop = ""
+        self.requeued = False
+        self.final_since: float | None = None
+        self.force_at: float | None = None
+        self.last_reason = ""
+        self.interval = SHORTEST_LOOK
+        self.command: commands.Command | None = None
+
+    # Starting
+
+    def start(self, attempt: Attempt) -> Sequence[str]:
+        """Submit the attempt and wait until its driver has begun, or it is over."""
+        import select
+
+        steps = self.starting(attempt, lambda: False)
+        while True:
+            try:
+                moment = next(steps)
+            except StopIteration as end:
+                notes: Sequence[str] = end.value
+                return notes
+            left = 0.2 if moment is None else max(0.0, min(0.2, moment - time.monotonic()))
+            select.select([self.notice], [], [], left)
+
+    def starting(self, attempt: Attempt, stopped: Callable[[], bool]) -> Generator[float | None, None, Sequence[str]]:
+        """`start`, in steps. An attempt that was submitted before is only followed."""
+        self.folder = attempt.folder
+        notes: list[str] = []
+        if not self._adopt(attempt):
+            if attempt.run_as:
+                raise EngineError("the slurm engine submits jobs as the user it runs as; it cannot run tasks as another")
+            asked = self._request(attempt)
+            notes = self._notes(attempt)
+            yield from self._prepare(attempt, asked, stopped)
+            yield from self._submit(attempt, asked, stopped)
+        self._follow()
+        while self._still_waits():
+            if stopped() and not self.asked_to_stop:
+                self.stop(attempt, attempt.plan.options.grace_seconds, "user")
+            yield None
+        if self.over and not self.began and self.asked_to_stop:
+            raise EngineError("stopped while it waited in Slurm's queue")
+        return notes
+
+    def _still_waits(self) -> bool:
+        self._look()
+        return not (self.began or self.over)
+
+    def child_ended(self, _pid: int, _status: int) -> None:
+        """Our children have owners of their own."""
+
+    def _adopt(self, attempt: Attempt) -> bool:
+        record = read_record(os.path.join(attempt.folder, "slurm.json"))
+        if record is None and os.path.exists(os.path.join(attempt.folder, "payload.json")):
+            found = _find(self._comment(attempt))
+            record = {"job": found} if found else None
+        if record is None:
+            return False
+        self.job = str(record["job"])
+        return True
+
+    def _request(self, attempt: Attempt) -> request.Request:
+        where = request.site(self.settings_map())
+        try:
+            known = partitions()
+        except commands.Away:
+            known = []  # sbatch will tell
+        return request.make(attempt.plan, where, known)
+
+    def settings_map(self) -> Mapping[str, object]:
+        names = ("slurm_partitions", "slurm_priorities", "slurm_options", "slurm_shape")
+        return {name: self.settings[name] for name in names}
+
+    def _prepare(
+        self, attempt: Attempt, asked: request.Request, stopped: Callable[[], bool]
+    ) -> Generator[float | None, None, None]:
+        """Everything in the folder that the driver needs, before Slurm hears of it."""
+        plan = attempt.plan
+        tasks = [(role.name, index) for role in plan.roles.values() for index in range(role.instances)]
+        folders = [payload.task_folder(attempt, role, index) for role, index in tasks]
+        for folder in folders:
+            os.makedirs(folder, exist_ok=True)
+        works = workdir.prepare(
+            attempt.cwd, [os.path.join(folder, "work") for folder in folders], attempt.work_dir, [attempt.home]
+        )
+        places = dict(zip(tasks, works, strict=True))
+        provided: Mapping[str, Mapping[str, str]] = {}
+        if attempt.code or plan.options.code or any(role.provisions for role in plan.roles.values()):
+            if CHILDREN.crowded:
+                from ..local.preparer import in_a_child
+
+                provided = yield from in_a_child(lambda: bring(attempt, works), attempt.descriptors, self, stopped)
+            else:
+                provided = bring(attempt, works)
+        more: dict[str, str] = {}
+        if plan.options.channels:
+            ml = os.path.join(attempt.folder, "ml")
+            channels.make(plan.options.channels, ml, attempt.cache, attempt.cwd)
+            more = channels.variables(plan.options.channels, ml, ml)
+        around = wrappers(plan, self.settings["slurm_container"], attempt.folder, attempt.checkpoints, places)
+        made = payload.build(attempt, asked.components, places, provided, more, around)
+        for name in ("orders", "events"):
+            os.close(os.open(os.path.join(attempt.folder, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        with open(os.path.join(attempt.folder, "batch.sh"), "w", encoding="utf-8") as stream:
+            stream.write(asked.script)
+        write_record(os.path.join(attempt.folder, "payload.json"), made, durable=False)
+
+    def _submit(
+        self, attempt: Attempt, asked: request.Request, stopped: Callable[[], bool]
+    ) -> Generator[float | None, None, None]:
+        environment = commands.environment(os.environ)
+        environment.update(
+            PAILOT_ATTEMPT=attempt.folder,
+            PAILOT_CODE=travel.code(attempt.home),
+            PAILOT_PYTHON=travel.interpreter(),
+        )
+        if attempt.secrets or attempt.hidden:
+            environment["PAILOT_KEY"] = _seal(attempt).hex()
+        until, pause = time.monotonic() + AWAY_SECONDS, 1.0
+        while True:
+            words = ["sbatch", "--parsable", f"--comment={self._comment(attempt)}", "--export=ALL"]
+            self.command = commands.Command(words, environment, asked.script, self)
+            yield from self._ended(self.command)
+            if self.command.status == 0:
+                self.job = self.command.out.strip().partition(";")[0]
+                break
+            problem = commands.complain("sbatch", self.command.err)
+            if not isinstance(problem, commands.Away) or time.monotonic() > until:
+                raise problem
+            self.waiting(f"{problem}; it is asked again")
+            moment = time.monotonic() + pause
+            while time.monotonic() < moment:
+                yield moment
+                if stopped():
+                    raise EngineError("stopped while Slurm did not answer")
+            pause = min(pause * 2, 15.0)
+            found = _find(self._comment(attempt))  # it may have taken the job, and only not have said so
+            if found:
+                self.job = found
+                break
+        write_record(os.path.join(attempt.folder, "slurm.json"), {"job": self.job, "at": time.time()})
+        where = f" in partition '{asked.partition}'" if asked.partition else ""
+        self.waiting(f"submitted to Slurm as job {self.job}{where}")
+
+    def _ended(self, command: commands.Command) -> Generator[float | None, None, None]:
+        while command.status is None:
+            CHILDREN.reap()
+            if command.status is None:
+                yield None
+
+    def _comment(self, attempt: Attempt) -> str:
+        run = os.path.basename(os.path.dirname(os.path.dirname(attempt.folder)))
+        return f"pailot {run} {attempt.number}"
+
+    def _follow(self) -> None:
+        self.submitted = True
+        self.journal, self.logs = Journal(self.folder), Logs(self.folder)
+        self.notice.watch(self.journal.path)
+        QUEUE.follow(self.job, self, float(self.settings["slurm_poll_seconds"]))
+        self.notice.arm(SHORTEST_LOOK)
+
+    # Looking
+
+    def _look(self) -> None:
+        """Take in what is new in the folder and, now and then, what Slurm says."""
+        if self.journal is None or self.logs is None or self.over:
+            return
+        changed = self.notice.take()
+        entries = self.journal.read()
+        for entry in entries:
+            self._heard(entry)
+        told = {path for path in changed if path != self.journal.path}
+        grown = self.logs.grown(told or (set() if changed else None))
+        self.fresh += [{"event": "grown", "role": role, "index": index, "attempt": number} for role, index, number in grown]
+        # What came without the kernel's word comes from another machine: then we have to look often.
+        silent = bool(entries or grown) and not changed
+        self.interval = SHORTEST_LOOK if silent else min(self.interval * 1.5, LONGEST_LOOK)
+        soonest = min(self.interval, QUEUE.look())
+        if not self.over:
+            self._judge()
+        if self.force_at is not None and time.monotonic() >= self.force_at:
+            self.force_at = None
+            self._scancel()
+        if self.final_since is not None or self.ended_at is not None:
+            soonest = min(soonest, 0.5)
+        self.notice.arm(soonest)
+
+    def _heard(self, entry: dict[str, Any]) -> None:
+        kind = entry["event"]
+        if kind == "began":
+            self.began, self.began_at = True, time.monotonic()
+        elif kind == "running":
+            assert self.logs is not None
+            key = entry["role"], entry["index"], entry["attempt"]
+            self.logs.sizes[key] = -1
+            self.notice.watch(self.logs.path(*key))
+            self.states[key[:2]] = Observed(*key[:2], TASK_RUNS)
+        elif kind == "task":
+            seen = Observed(entry["role"], entry["index"], ENDED if entry["state"] == "ended" else LOST, entry["final"])
+            self.states[seen.role, seen.index] = seen
+            self.ends.append(seen)
+            self._last_words(seen.role, seen.index)
+        elif kind == "result":
+            if entry["cause"] == "foreign":
+                QUEUE.soon()  # Slurm ended it; what for, it will say itself
+                self.ended_at = time.monotonic()
+            else:
+                verdict = Verdict(*(entry[name] for name in ("state", "reason", "role", "index", "exitCode")))
+                self._end((entry["cause"], verdict))
+        if kind in ("claimed", "running", "retry", "held"):
+            self.fresh.append(entry)
+
+    def _last_words(self, role: str, index: int) -> None:
+        """The last of a log may have come with its end: it is told once more."""
+        assert self.logs is not None
+        for key in [key for key in self.logs.sizes if key[:2] == (role, index)]:
+            self.fresh.append({"event": "grown", "role": role, "index": index, "attempt": key[2]})
+            del self.logs.sizes[key]
+
+    def _judge(self) -> None:
+        """Whether Slurm says that there is nothing left to follow, although the driver has not said so."""
+        seen = QUEUE.seen.get(self.job)
+        if seen is None:
+            return
+        if seen.state == "PENDING":
+            if self.began and QUEUE.when[self.job] > self.began_at:
+                self._requeued()
+            elif seen.reason != self.last_reason and seen.reason not in ("None", ""):
+                self.last_reason = seen.reason
+                self.waiting(f"Slurm job {self.job} waits: {seen.reason}")
+        now = time.monotonic()
+        if not seen.final:
+            self.final_since = None
+            if self.ended_at is not None and now - self.ended_at > LOCK_SECONDS:
+                self._end(ending("CANCELLED", self.asked_to_stop == "user"))
+            return
+        if self.final_since is None:
+            self.final_since = now
+        waited = now - self.final_since
+        if self.began and self.ended_at is None and waited < SETTLE_SECONDS:
+            return
+        if self.began and self._driver_lives() and waited < LOCK_SECONDS:
+            return  # on a node that Slurm has lost sight of: nothing may run twice
+        self._end(self._without_result(seen))
+
+    def _without_result(self, seen: commands.JobSeen) -> tuple[str, Verdict]:
+        if self.requeued:
+            return "platform", Verdict(FAILED, "Slurm requeued the job, and what was begun is not begun again in place")
+        if seen.state == "GONE" and (self.asked_to_stop or self.ended_at is not None):
+            return ending("CANCELLED", self.asked_to_stop == "user")
+        if not self.began and seen.state in ("FAILED", "COMPLETED"):
+            words = _last_line(os.path.join(self.folder, "driver.log"))
+            hint = words or f"does the node see {self.folder}?"
+            return "platform", Verdict(FAILED, f"the driver of Slurm job {self.job} did not start ({hint})")
+        if seen.state == "GONE":
+            return "platform", Verdict(FAILED, f"Slurm does not know job {self.job} any more, and its driver left no result")
+        return ending(seen.state, self.asked_to_stop == "user")
+
+    def _requeued(self) -> None:
+        """Begun, and waiting again: somebody requeued it, or the controller lost its memory. It is not begun twice."""
+        if not self.requeued:
+            self.requeued = True
+            self._scancel()
+            QUEUE.soon()
+
+    def _driver_lives(self) -> bool:
+        import fcntl
+
+        try:
+            descriptor = os.open(os.path.join(self.folder, "driver.lock"), os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False  # a file system without locks
+        finally:
+            os.close(descriptor)
+        return False
+
+    def _end(self, outcome: tuple[str, Verdict]) -> None:
+        self.outcome, self.over = outcome, True
+        if self.logs is not None:
+            for role, index, _ in list(self.logs.sizes):
+                self._last_words(role, index)
+        QUEUE.forget(self.job)
+
+    # Without a driver on our side
+
+    def peek(self, folder: str) -> tuple[str, tuple[str, Verdict] | None]:
+        """The state of an attempt that nobody follows, and how it ended if it has; Slurm is asked if the folder does not tell."""
+        self.folder = folder
+        record = read_record(os.path.join(folder, "slurm.json"))
+        if record is None:
+            return WAITING, ("platform", Verdict(FAILED, "its launcher was killed before Slurm had taken the job"))
+        self.job = str(record["job"])
+        self.submitted, self.journal, self.logs = True, Journal(folder), Logs(folder)
+        for entry in self.journal.read():
+            self._heard(entry)
+        orders = read_lines(os.path.join(folder, "orders"))
+        self.asked_to_stop = str(orders[0]["why"]) if orders else ""
+        if not self.over:
+            words = ["squeue", "-h", "-t", "all", "-j", self.job, "-o", commands.FORMAT]
+            status, out, err = commands.run(words, commands.environment(os.environ))
+            if status and "Invalid job id" not in err:
+                return UNKNOWN, None
+            seen = commands.parse_jobs(out).get(self.job) or commands.JobSeen(self.job, "GONE")
+            for entry in self.journal.read():  # what was said before Slurm said that it is over
+                self._heard(entry)
+            if self.outcome is None and seen.final and not self._driver_lives():
+                self._end(self._without_result(seen))
+            if not self.began:
+                return WAITING, self.outcome
+        return RUNNING, self.outcome
+
+    @staticmethod
+    def stop_alone(folder: str, grace: float, *, now: bool) -> None:
+        """Stop an attempt that nobody follows."""
+        order_stop(folder, "user", grace, now=now)
+        record = read_record(os.path.join(folder, "slurm.json"))
+        if record is not None:
+            for words in _telling(str(record["job"])):
+                commands.run(words, commands.environment(os.environ))
+
+    # The engine's interface
+
+    def observe(self, attempt: Attempt) -> Sequence[Observed]:
+        """Each task as the driver's journal tells."""
+        self._look()
+        return [self._observed(role.name, index) for role in attempt.plan.roles.values() for index in range(role.instances)]
+
+    def _observed(self, role: str, index: int) -> Observed:
+        seen = self.states.get((role, index), Observed(role, index, ABSENT))
+        if self.over and seen.state == TASK_RUNS:
+            return Observed(role, index, LOST, {"outcome": "lost", "reason": "its allocation ended", "exitCode": None})
+        return seen
+
+    def newly_ended(self, attempt: Attempt) -> list[Observed]:
+        """In the order in which the driver counted them."""
+        self._look()
+        found, self.ends = self.ends, []
+        return found
+
+    def events(self) -> list[Mapping[str, Any]]:
+        self._look()
+        found, self.fresh = self.fresh, []
+        return found
+
+    def alive(self) -> bool:
+        return self.submitted and not self.over
+
+    def decided(self, attempt: Attempt) -> tuple[str, Verdict] | None:
+        """How the attempt ended, as the driver beside the tasks decided; one verdict, not two."""
+        return self.outcome
+
+    def changes(self) -> int:
+        return self.notice.fileno()
+
+    def stop(self, attempt: Attempt, grace: float, why: str, *, now: bool = False) -> str:
+        """The order is written first, then the driver is told to look; a job that still waits is cancelled."""
+        if why == "completed" and not now:
+            return why  # the driver has decided, and does so itself
+        order_stop(attempt.folder, why, grace, now=now)
+        self.asked_to_stop = self.asked_to_stop or why
+        if self.job:
+            for words in _telling(self.job):
+                commands.Command(words, commands.environment(os.environ), owner=self)
+        self.force_at = time.monotonic() + (0 if now else grace) + FORCE_SECONDS
+        QUEUE.soon()
+        return why
+
+    def _scancel(self) -> None:
+        commands.Command(["scancel", self.job], commands.environment(os.environ), owner=self)
+
+    def close(self) -> None:
+        """The job goes on; we only look away."""
+        QUEUE.forget(self.job)
+        self.notice.close()
+
+    def _notes(self, attempt: Attempt) -> list[str]:
+        plan = attempt.plan
+        if attempt.number:
+            return []  # said already
+        notes = []
+        if not self.settings["slurm_container"]:
+            images = ", ".join(sorted({role.image.uri for role in plan.roles.values()}))
+            notes.append(f"commands run on the nodes as they are; the image {images} is not used (slurm_container)")
+        elif any(role.image.auth for role in plan.roles.values()):
+            notes.append("credentials of a registry are not brought to the nodes; log in there")
+        without_effect = [
+            name
+            for name, used in (
+                ("--sandbox", attempt.sandbox),
+                ("extras.storages", plan.storages or plan.default_storages),
+                ("extraContainerOptions.shmMB", any(role.resources.shm_mb for role in plan.roles.values())),
+                ("extraContainerOptions.infiniband", any(role.resources.infiniband for role in plan.roles.values())),
+                ("extras.pailot.authFile", plan.options.auth_file),
+                ("extras.gangAllocation", not plan.gang),
+            )
+            if used
+        ]
+        if without_effect:
+            notes.append(f"without effect on the slurm engine: {', '.join(without_effect)}")
+        return notes
+
+
+def _telling(job: str) -> list[list[str]]:
+    """A job that waits is cancelled; the driver of one that runs is told to read its orders."""
+    return [["scancel", "--quiet", "--state=PENDING", job], ["scancel", "--quiet", "--batch", "--signal=USR1", job]]
+
+
+def partitions() -> list[request.Partition]:
+    """The cluster's partitions, as of a minute ago at most."""
+    global _site  # noqa: PLW0603  # one cluster a process
+    asked, known = _site
+    if time.monotonic() - asked > SITE_SECONDS:
+        known = commands.partitions(os.environ)
+        _site = time.monotonic(), known
+    return known
+
+
+def _find(comment: str) -> str:
+    """The job with this comment, of which we may not have learnt the number."""
+    status, out, err = commands.run(
+        ["squeue", "-h", "-t", "all", "--me", "-o", commands.FORMAT], commands.environment(os.environ)
+    )
+    if status:
+        raise commands.complain("squeue", err)
+    return next((each.id for each in commands.parse_jobs(out).values() if each.comment == comment), "")
+
+
+def _seal(attempt: Attempt) -> bytes:
+    """The secrets, sealed in a file that its first reader removes; answers the key."""
+    import json
+
+    from ...runtime.sealing import new_key, seal
+
+    key = new_key()
+    text = json.dumps({"secrets": dict(attempt.secrets), "hidden": list(attempt.hidden)}).encode()
+    path = os.path.join(attempt.folder, "secrets.once")
+    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
+        stream.write(seal(key, text))
+    return key
+
+
+def _last_line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            return (stream.read().strip().splitlines() or [""])[-1]
+    except OSError:
+        return ""

@@ -1,0 +1,119 @@
+"""What the travelling driver is told about an attempt: everything that is known before Slurm has placed it.
+
+Addresses and ports are not. Where they belong stand marks, which the driver replaces once every step has said where it is.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ...planning import placement as placing
+from .request import gres
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from ...planning import RolePlan
+    from ..base import Attempt
+    from .request import Component
+
+
+def task_folder(attempt: Attempt, role: str, index: int) -> str:
+    return os.path.join(attempt.folder, "tasks", f"{role}-{index}")
+
+
+def build(
+    attempt: Attempt,
+    components: Sequence[Component],
+    works: Mapping[tuple[str, int], str],
+    provided: Mapping[str, Mapping[str, str]],
+    more: Mapping[str, str],
+    wrappers: Mapping[str, tuple[str, ...]],
+) -> dict[str, Any]:
+    """The payload; no secret is in it. `more` are variables for all tasks, `wrappers` the words before bash for each role."""
+    plan = attempt.plan
+    token = f"pailot-{os.urandom(6).hex()}-"
+    ports = {(role.name, index): _ports(role, index) for role in plan.roles.values() for index in range(role.instances)}
+    numbers = {place: number for number, place in enumerate(ports)}
+    marks: Any = {  # texts where numbers are to be: only ever put into texts
+        place: {
+            label: tuple(f"{token}{{p{numbers[place]}.{label}.{position}}}" for position in range(count))
+            for label, count in labels.items()
+        }
+        for place, labels in ports.items()
+    }
+    placement = placing.Placement({place: f"{token}{{h{number}}}" for place, number in numbers.items()}, marks)
+    component = {name: number for number, each in enumerate(components) for name in each.roles}
+    tasks = []
+    for role in plan.roles.values():
+        for index in range(role.instances):
+            environment = {
+                **role.environment,
+                **placing.task_variables(plan, placement, role.name, index),
+                **role.task_environment(index),
+                **provided.get(role.name, {}),
+                "PAI_WORK_DIR": works[role.name, index],
+                "PAI_CHECKPOINT_DIR": os.path.join(attempt.checkpoints, f"{role.name}-{index}"),
+                **plan.options.environment,
+            }
+            base = {label: first + index * ports[role.name, index][label] for label, first in role.port_base.items()}
+            tasks.append(
+                {
+                    "role": role.name,
+                    "index": index,
+                    "folder": task_folder(attempt, role.name, index),
+                    "work": works[role.name, index],
+                    "environment": environment,
+                    "ports": ports[role.name, index],
+                    "portBase": base,
+                    "component": component[role.name],
+                }
+            )
+    return {
+        "token": token,
+        "rules": [
+            [role.name, role.instances, role.completion.min_failed, role.completion.min_succeeded] for role in plan.roles.values()
+        ],
+        "maxRunSeconds": plan.options.max_run_seconds,
+        "graceSeconds": plan.options.grace_seconds,
+        "environment": dict(attempt.environment),
+        "shared": {
+            **placing.shared_variables(plan, placement),
+            **more,
+            "PAI_PEERS_FILE": os.path.join(attempt.folder, "peers.json"),
+            "FC_FRAMEWORK_ATTEMPT_ID": str(attempt.number),
+        },
+        "roles": {role.name: _role(attempt, role, wrappers.get(role.name, ())) for role in plan.roles.values()},
+        "tasks": tasks,
+    }
+
+
+def _ports(role: RolePlan, index: int) -> dict[str, int]:
+    wanted = dict(role.resources.ports)
+    if index == 0:
+        wanted.setdefault("master", 1)
+    return wanted
+
+
+def _role(attempt: Attempt, role: RolePlan, wrapper: tuple[str, ...]) -> dict[str, Any]:
+    options = attempt.plan.options
+    return {
+        "cpus": role.resources.cpu,
+        "memoryMb": role.resources.memory_mb,
+        "gres": gres(attempt.plan, role),
+        "task": {
+            "main": role.scripts.main,
+            "start": role.scripts.start,
+            "exit": role.scripts.exit,
+            "retries": role.task_retry_count,
+            "retry_delay": options.retry_delay_seconds,
+            "grace": options.grace_seconds,
+            "hold_seconds": options.hold_on_failure_minutes * 60,
+            "hold_command": options.hold_command or "",
+            "rotate_bytes": attempt.rotate_bytes,
+            "foreign_stop": "user",
+            "wrapper": wrapper,
+        },
+    }

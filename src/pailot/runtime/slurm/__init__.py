@@ -1,0 +1,1 @@
+"""What travels into a Slurm allocation: the driver that is its batch script, and the step of each task."""

@@ -1,0 +1,537 @@
+"""The driver of one attempt, as the batch script of its allocation: starts the steps, applies the completion policy, ends them.
+
+Two files tie it to whoever follows the job, from whichever machine: `orders` is written there and read here, `events` the
+other way round. Both are there before the job is: a network file system shows what an existing file gained, but may not
+show a new one for a minute. Truth is in the records of the shims; how srun ended tells nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import select
+import signal
+import time
+
+from ...lifecycle import retry, states
+from ...lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
+from ..records import append_line, read_lines, read_record, write_record
+from ..shim import claim_stop
+from . import allocation, step
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+LOOK_SECONDS = 5.0
+"""So often the orders are read without a signal that asks for it."""
+LAUNCH_TRIES = 10
+LONGEST_DELAY = 15.0
+END_SECONDS = 30.0
+"""Beyond the grace: then what does not end is left to Slurm."""
+
+
+class Driver:
+    """Drives the attempt in a folder, in this allocation."""
+
+    def __init__(self, folder: str, environment: dict[str, str]) -> None:
+        self.folder = folder
+        self.key = bytes.fromhex(environment.pop("PAILOT_KEY", ""))
+        self.environment = environment
+        self.job = environment.get("SLURM_JOB_ID", "")
+        self.payload: dict[str, Any] = read_record(os.path.join(folder, "payload.json")) or {}
+        self.events = os.path.join(folder, "events")
+        self.tasks: list[Runner] = []
+        self.tally = Tally([RoleRule(*each) for each in self.payload.get("rules", ())])
+        self.cause, self.verdict = "user", None if self.payload else Verdict(states.FAILED, "there is no payload")
+        self.stop: dict[str, Any] = {}
+        self.signals: set[int] = set()
+        self.foreign = ""
+        self.went = False
+        self.wake = -1
+        self.deadline: float | None = None
+        self.give_up: float | None = None
+        self.limit: float | None = None
+
+    def run(self) -> int:
+        """To the result; answers what the batch script exits with."""
+        lock = self._only_one()
+        try:
+            if self._began_before():
+                return 0
+            self._note("began", job=self.job, host=step.node_name(), pid=os.getpid(), python=_python())
+            self._listen()
+            self._read_orders()
+            if not self.stop:
+                self._start()
+                self._drive()
+            return self._finish()
+        finally:
+            os.close(lock)
+
+    # Once only
+
+    def _only_one(self) -> int:
+        """While another driver of this attempt lives, Slurm having started the job twice, we wait for its end."""
+        lock = os.open(os.path.join(self.folder, "driver.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError:
+            pass  # this file system has no locks
+        return lock
+
+    def _began_before(self) -> bool:
+        """What was begun is never begun again: a second start by Slurm ends the attempt, and the next one is a new job."""
+        earlier = [each["event"] for each in read_lines(self.events)]
+        if "result" in earlier:
+            return True
+        if "began" not in earlier:
+            return False
+        restarts = self.environment.get("SLURM_RESTART_COUNT", "0")
+        how = "requeued it" if restarts not in ("", "0") else "started it twice"
+        self._result("platform", Verdict(states.FAILED, f"Slurm {how}, and what was begun is not begun again in place"))
+        return True
+
+    # Starting
+
+    def _start(self) -> None:
+        payload = self.payload
+        self.secrets = self._open_secrets()
+        rooms = allocation.slots(self.environment)
+        alone = len(payload["tasks"]) == 1
+        for number, task in enumerate(payload["tasks"]):
+            slot = rooms[task["component"]].pop(0)
+            self.tasks.append(Runner(self, number, task, slot, alone=alone))
+        if payload["maxRunSeconds"]:
+            self.deadline = time.monotonic() + payload["maxRunSeconds"]
+        for runner in self.tasks:
+            runner.launch()
+
+    def _open_secrets(self) -> dict[str, Any]:
+        """Read once: the file is gone before the first task begins."""
+        path = os.path.join(self.folder, "secrets.once")
+        try:
+            with open(path, "rb") as stream:
+                sealed = stream.read()
+        except FileNotFoundError:
+            return {"secrets": {}, "hidden": []}
+        os.unlink(path)
+        from ..sealing import open_sealed
+
+        opened: dict[str, Any] = json.loads(open_sealed(self.key, sealed))
+        return opened
+
+    def _go(self) -> None:
+        """All steps are there: now every address and port is known, and the tasks begin."""
+        self.went = True
+        payload = self.payload
+        places = {}
+        for runner in self.tasks:
+            places[f"h{runner.number}"] = runner.place["address"]
+            for label, numbers in runner.place["ports"].items():
+                for position, number in enumerate(numbers):
+                    places[f"p{runner.number}.{label}.{position}"] = str(number)
+        pattern = re.compile(re.escape(payload["token"]) + r"\{([^{}]*)\}")
+
+        def fill(variables: Mapping[str, str]) -> dict[str, str]:
+            return {name: pattern.sub(lambda match: places[match[1]], value) for name, value in variables.items()}
+
+        named = {f"{each.role}:{each.index}": each for each in self.tasks}
+        peers = [
+            {"role": each.role, "index": each.index, "address": each.place["address"], "ports": each.place["ports"]}
+            for each in self.tasks
+        ]
+        write_record(os.path.join(self.folder, "peers.json"), {"peers": peers}, durable=False)
+        write_record(
+            os.path.join(self.folder, "attempt.json"),
+            {
+                "slurmJob": self.job,
+                "host": self.tasks[0].place["host"],
+                "hosts": {name: each.place["host"] for name, each in named.items()},
+                "ports": {name: each.place["ports"] for name, each in named.items()},
+            },
+            durable=False,
+        )
+        self._note("placed", hosts={name: each.place["host"] for name, each in named.items()})
+        shared = fill(payload["shared"])
+        for runner in self.tasks:
+            runner.go({**shared, **fill(runner.task["environment"])})
+
+    # Driving
+
+    def _drive(self) -> None:
+        while any(each.alive or each.again_at for each in self.tasks):
+            self._serve()
+            self._read_orders()
+            self._look_at_signals()
+            if self.verdict is None and self.deadline is not None and time.monotonic() >= self.deadline:
+                self.deadline = None
+                self.stop_all("timeout")
+            if not self.went and not self.stop and all(each.place for each in self.tasks):
+                self._go()
+            if self.give_up is not None and time.monotonic() >= self.give_up:
+                self._note("given-up", tasks=[each.name for each in self.tasks if each.alive])
+                for each in self.tasks:
+                    each.kill()
+                return
+
+    def _serve(self) -> None:
+        poller = select.poll()
+        poller.register(self.wake, select.POLLIN)
+        readers = {}
+        for each in self.tasks:
+            if each.reader >= 0:
+                readers[each.reader] = each
+                poller.register(each.reader, select.POLLIN)
+            if each.unsent:
+                poller.register(each.writer, select.POLLOUT)
+                readers[each.writer] = each
+        now = time.monotonic()
+        moments = [now + LOOK_SECONDS, self.deadline, self.limit, self.give_up, *(each.again_at for each in self.tasks)]
+        timeout = max(0.0, min(moment for moment in moments if moment is not None) - now)
+        for descriptor, _ in poller.poll(timeout * 1000 + 1):
+            if descriptor == self.wake:
+                os.read(self.wake, 4096)
+            else:
+                readers[descriptor].serve(descriptor)
+        for each in self.tasks:
+            if each.again_at is not None and each.again_at <= time.monotonic():
+                each.launch()
+
+    def happened(self, runner: Runner, event: dict[str, Any]) -> None:
+        """A step says something."""
+        kind = event["event"]
+        if kind == "unfit":
+            self._decide(
+                "platform", Verdict(states.FAILED, f"{runner.name} cannot start: {event['reason']}", runner.role, runner.index)
+            )
+        elif kind in ("claimed", "running", "retry", "held"):
+            event.pop("lastLines", None)
+            self._note(**event)
+
+    def ended(self, runner: Runner, final: dict[str, Any] | None) -> None:
+        """A task has ended for good; without a record it was lost."""
+        role, index = runner.role, runner.index
+        if final is None:
+            final = {"outcome": "lost", "reason": "its step ended without a record", "exitCode": None}
+            self._note("task", role=role, index=index, state="lost", final=final)
+            if not self.foreign:
+                reason = f"{runner.name} was lost: {final['reason']}"
+                self._decide("platform", Verdict(states.FAILED, reason, role, index))
+            return
+        self._note("task", role=role, index=index, state="ended", final=final)
+        if self.verdict is not None or final["outcome"] == "stopped":
+            return
+        if final.get("diskFull"):
+            self._decide("stopped", Verdict(states.FAILED, f"{runner.name}: {final['reason']}", role, index))
+            return
+        succeeded = final["outcome"] == "succeeded"
+        end = TaskEnd(role, index, succeeded, final.get("exitCode"), final.get("signal"), final.get("reason", ""))
+        verdict = self.tally.add(end)
+        if verdict is not None:
+            self._decide("user", verdict)
+
+    def never_started(self, runner: Runner) -> None:
+        """srun could not start a step, time after time."""
+        reason = f"{runner.name} could not be started: srun failed {LAUNCH_TRIES} times ({runner.last_words()})"
+        self._decide("platform", Verdict(states.FAILED, reason, runner.role, runner.index))
+
+    def _decide(self, cause: str, verdict: Verdict) -> None:
+        if self.verdict is None:
+            self.cause, self.verdict = cause, verdict
+            self.stop_all("completed")
+
+    # Stopping
+
+    def stop_all(self, why: str, grace: float | None = None, *, now: bool = False) -> None:
+        """The reason is written first, then every step is told."""
+        if self.stop and (self.stop["now"] or not now):
+            return
+        grace = float(self.payload["graceSeconds"]) if grace is None else grace
+        standing = claim_stop(self.folder, why, grace)
+        self.stop = {"why": standing, "grace": grace, "now": now}
+        if now:
+            with open(os.path.join(self.folder, "kill"), "w"):
+                pass
+        self._note("stopping", why=standing, now=now)
+        self.give_up = time.monotonic() + (0 if now else grace) + END_SECONDS
+        for each in self.tasks:
+            each.again_at = None
+            each.say({"stop": self.stop})
+
+    def _read_orders(self) -> None:
+        for order in read_lines(os.path.join(self.folder, "orders")):
+            if order["order"] == "stop" and (self.verdict is None or order["now"]):
+                self.stop_all(order["why"], float(order["grace"]), now=bool(order["now"]))
+
+    def _look_at_signals(self) -> None:
+        if signal.SIGUSR2 in self.signals and not self.stop:
+            self.limit = self._moment_of_limit()
+        if self.limit is not None and time.monotonic() >= self.limit and not self.stop:
+            self.foreign = "timeout"
+            self.stop_all("timeout")
+        if signal.SIGTERM in self.signals and self.foreign != "ended":
+            # Slurm ends the job, and will kill us soon. Why, it says only afterwards: whoever follows the job asks it.
+            self.foreign = "ended"
+            if self.verdict is None:
+                self._note("ending")
+            self.stop_all("user")
+        self.signals.clear()
+
+    def _moment_of_limit(self) -> float:
+        """Slurm warns up to a minute early; where it says when the job has to end, that minute is used."""
+        try:
+            left = float(self.environment["SLURM_JOB_END_TIME"]) - time.time() - float(self.payload["graceSeconds"]) - 10
+        except (KeyError, ValueError):
+            left = 0
+        return time.monotonic() + left
+
+    # The end
+
+    def _finish(self) -> int:
+        if self.verdict is None:
+            self.cause, self.verdict = self._verdict_of_a_stop()
+        return self._result(self.cause, self.verdict)
+
+    def _verdict_of_a_stop(self) -> tuple[str, Verdict]:
+        why = self.stop.get("why")
+        if self.foreign == "ended":
+            return "foreign", Verdict(states.STOPPED, "it was ended by Slurm")
+        if why == "timeout":
+            if self.foreign:
+                return "user", Verdict(states.FAILED, "it was stopped before it reached Slurm's time limit for the job")
+            limit = self.payload["maxRunSeconds"]
+            return "user", Verdict(states.FAILED, f"it ran longer than its limit of {limit:g} seconds (maxRunSeconds)")
+        if why == "preempted":
+            return "preempted", Verdict(states.FAILED, "it made room for another job")
+        if why:
+            return "stopped", Verdict(states.STOPPED, "stopped by the user" if why == "user" else f"stopped ({why})")
+        return "platform", Verdict(states.FAILED, "it ended without a result")
+
+    def _result(self, cause: str, verdict: Verdict) -> int:
+        self._note("result", durable=True, **_result(cause, verdict))
+        if verdict.state == states.SUCCEEDED:
+            return 0
+        code = verdict.exit_code or 0
+        return code if 0 < code < 126 else 1
+
+    # Listening and telling
+
+    def _listen(self) -> None:
+        self.wake, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(number, lambda number, _: self.signals.add(number))
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+
+    def _note(self, event: str, *, durable: bool = False, **details: Any) -> None:
+        append_line(self.events, {"at": time.time(), "event": event, **details}, durable=durable)
+
+
+class Runner:
+    """One task as the driver sees it: its step, started by srun, or forked where the job has but one task."""
+
+    def __init__(self, driver: Driver, number: int, task: dict[str, Any], slot: allocation.Slot, *, alone: bool) -> None:
+        self.driver, self.number, self.task, self.slot, self.alone = driver, number, task, slot, alone
+        self.role, self.index = str(task["role"]), int(task["index"])
+        self.name = f"{self.role}:{self.index}"
+        self.pid = 0
+        self.reader = self.writer = -1
+        self.heard = b""
+        self.unsent = b""
+        self.place: dict[str, Any] = {}
+        self.begun = self.over = False
+        self.tries = 0
+        self.again_at: float | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self.pid > 0
+
+    def launch(self) -> None:
+        self.again_at = None
+        self.tries += 1
+        self.heard, self.unsent, self.place = b"", b"", {}
+        wanted = {"ports": self.task["ports"], "portBase": self.task["portBase"]}
+        theirs_in, self.writer = os.pipe2(os.O_CLOEXEC)
+        self.reader, theirs_out = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self.reader, False)
+        os.set_blocking(self.writer, False)
+        if self.alone:
+            self.pid = self._fork(wanted, theirs_in, theirs_out)
+        else:
+            self.pid = self._srun(wanted, theirs_in, theirs_out)
+        os.close(theirs_in)
+        os.close(theirs_out)
+
+    def go(self, environment: dict[str, str]) -> None:
+        payload, task = self.driver.payload, self.task
+        role = payload["roles"][self.role]
+        fields = {
+            **role["task"],
+            "role": self.role,
+            "index": self.index,
+            "folder": task["folder"],
+            "work_dir": task["work"],
+            "environment": environment,
+            "attempt_folder": self.driver.folder,
+            **self.driver.secrets,
+        }
+        self.begun = True
+        self.say({"task": fields, "base": payload["environment"]})
+
+    def say(self, word: dict[str, Any]) -> None:
+        if self.writer >= 0:
+            self.unsent += json.dumps(word).encode("ascii") + b"\n"
+            self._send()
+
+    def serve(self, descriptor: int) -> None:
+        if descriptor == self.writer:
+            self._send()
+            return
+        try:
+            data = os.read(self.reader, 1 << 16)
+        except BlockingIOError:
+            return
+        if not data:
+            self._step_ended()
+            return
+        *lines, self.heard = (self.heard + data).split(b"\n")
+        for line in lines:
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue  # not ours: srun, or a prolog of the site
+            if event["event"] == "ready":
+                self.place = event
+            elif event["event"] == "final":
+                self._ended(event["final"])
+            else:
+                self.driver.happened(self, event)
+
+    def kill(self) -> None:
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            self._step_ended()
+
+    def last_words(self) -> str:
+        try:
+            with open(os.path.join(self.task["folder"], "srun.log"), encoding="utf-8", errors="replace") as stream:
+                return (stream.read().strip().splitlines() or ["it said nothing"])[-1]
+        except OSError:
+            return "it said nothing"
+
+    def _send(self) -> None:
+        try:
+            while self.unsent:
+                self.unsent = self.unsent[os.write(self.writer, self.unsent) :]
+        except BlockingIOError:
+            pass  # the rest when there is room
+        except OSError:
+            self.unsent = b""  # the step is gone, as its output will tell
+
+    def _step_ended(self) -> None:
+        """The step is gone. If it never began its task it is tried again; else the record tells, or the task was lost."""
+        os.close(self.reader)
+        os.close(self.writer)
+        self.reader = self.writer = -1
+        self.unsent = b""
+        os.waitpid(self.pid, 0)
+        self.pid = 0
+        if self.over or self.driver.stop:
+            if not self.over and self.begun:
+                self._ended(read_record(os.path.join(self.task["folder"], "final.json")))
+            return
+        if self.begun:
+            self._ended(read_record(os.path.join(self.task["folder"], "final.json")))
+        elif self.tries >= LAUNCH_TRIES:
+            self.driver.never_started(self)
+        else:
+            self.again_at = time.monotonic() + min(retry.delay(self.tries, 1, 0), LONGEST_DELAY)
+
+    def _ended(self, final: dict[str, Any] | None) -> None:
+        if not self.over:
+            self.over = True
+            self.driver.ended(self, final)
+
+    def _fork(self, wanted: dict[str, Any], words_in: int, words_out: int) -> int:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                signal.set_wakeup_fd(-1)
+                for descriptor in (self.reader, self.writer):
+                    os.close(descriptor)
+                step.Step(wanted, words_in, words_out).run()
+            except BaseException:  # the child must not go on as a second driver; its words go to driver.log
+                import traceback
+
+                os.write(2, traceback.format_exc().encode())
+            finally:
+                os._exit(0)
+        return pid
+
+    def _srun(self, wanted: dict[str, Any], words_in: int, words_out: int) -> int:
+        import sys
+
+        role = self.driver.payload["roles"][self.role]
+        command = [sys.executable, "-I", "-S", "-B", sys.path[0], "step", json.dumps(wanted)]
+        words = allocation.srun(
+            self.slot,
+            name=f"{self.role}.{self.index}",
+            cpus=role["cpus"],
+            memory_mb=role["memoryMb"],
+            gpus=role["gres"],
+            command=command,
+        )
+        log = os.open(os.path.join(self.task["folder"], "srun.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        files = [(os.POSIX_SPAWN_DUP2, words_in, 0), (os.POSIX_SPAWN_DUP2, words_out, 1), (os.POSIX_SPAWN_DUP2, log, 2)]
+        signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD)
+        try:
+            return os.posix_spawnp(words[0], words, self.driver.environment, file_actions=files, setpgroup=0, setsigdef=signals)
+        finally:
+            os.close(log)
+
+
+def ending(state: str, asked: bool) -> tuple[str, Verdict]:
+    """What a state of Slurm's means for an attempt that has no result of its own; `asked`: we had asked it to stop."""
+    state = state.rstrip("+").partition(" ")[0].partition(",")[0]
+    if asked:
+        return "stopped", Verdict(states.STOPPED, "stopped by the user")
+    if state in ("TIMEOUT", "DEADLINE"):
+        return "user", Verdict(states.FAILED, "Slurm ended it at its time limit")
+    if state == "PREEMPTED":
+        return "preempted", Verdict(states.FAILED, "Slurm made room for another job")
+    if state == "OUT_OF_MEMORY":
+        return "user", Verdict(states.FAILED, "Slurm ended it because it used more memory than it asked for")
+    if state == "NODE_FAIL":
+        return "platform", Verdict(states.FAILED, "a node of its allocation failed")
+    if state == "CANCELLED":
+        return "stopped", Verdict(states.STOPPED, "it was cancelled in Slurm (scancel)")
+    return "platform", Verdict(states.FAILED, f"its driver ended without a result (Slurm says {state})")
+
+
+def _result(cause: str, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "cause": cause,
+        "state": verdict.state,
+        "reason": verdict.reason,
+        "role": verdict.role,
+        "index": verdict.index,
+        "exitCode": verdict.exit_code,
+    }
+
+
+def _python() -> str:
+    import sys
+
+    return "{} ({}.{}.{})".format(sys.executable, *sys.version_info)
+
+
+def main(words: list[str]) -> int:
+    """The whole attempt, as a program; `words` name its folder."""
+    return Driver(words[0], dict(os.environ)).run()

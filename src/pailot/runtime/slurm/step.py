@@ -1,0 +1,219 @@
+"""The step of one task: takes its ports, says where it is, then forks the shim and stands between it and the driver.
+
+It talks in JSON lines: the driver's words come on standard input, ours go to standard output. Over the same way come the
+secrets, which so are in no file and on no command line. When the driver is gone, the input ends, and the task with it.
+"""
+
+from __future__ import annotations
+
+import _socket as socket
+import json
+import os
+import select
+import signal
+
+from .. import processes
+from ..ports import Ports
+from ..records import read_record
+from ..shim import claim_stop, run_and_exit
+from ..task import Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+PASSED_ON = (
+    "CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ZE_AFFINITY_MASK GPU_DEVICE_ORDINAL TMPDIR SLURM_CONF SLURM_CLUSTER_NAME "
+    "SLURM_JOB_ID SLURM_JOBID SLURM_JOB_PARTITION SLURM_JOB_NODELIST SLURMD_NODENAME SLURM_STEP_ID SLURM_STEP_GPUS SLURM_JOB_GPUS"
+).split()
+"""What a task is told of its allocation. Not its rank among steps, which libraries would take for that in the job."""
+
+
+class Step:
+    """One task on its node."""
+
+    def __init__(self, wanted: Mapping[str, Any], words_in: int, words_out: int) -> None:
+        self.wanted = wanted
+        self.words_in, self.words_out = words_in, words_out
+        self.buffer = b""
+        self.shim = 0
+        self.folder = ""
+        self.attempt_folder = ""
+        self.over = False
+        self.ports: Ports | None = None
+        self.channel, self.shim_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.channel.setblocking(False)
+        self.shim_channel.setblocking(False)
+        self.liveness, self.alive = os.pipe2(os.O_CLOEXEC)
+
+    def run(self) -> None:
+        processes.become_subreaper()
+        wake, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        try:
+            self._say(event="ready", host=node_name(), address=address(), ports=self._take_ports())
+        except Exception as error:  # whatever it is, the driver must hear it, and the task does not start
+            self._say(event="unfit", reason=str(error))
+            return
+        poller = select.poll()
+        for descriptor in (self.words_in, self.channel.fileno(), wake):
+            poller.register(descriptor, select.POLLIN)
+        while not self.over:
+            for descriptor, _ in poller.poll():
+                if descriptor == self.words_in:
+                    if not self._hear():
+                        poller.unregister(self.words_in)
+                        self._driver_lost()
+                elif descriptor == wake:
+                    os.read(wake, 4096)
+                else:
+                    self._pass_on()
+            self._reap()
+
+    def _take_ports(self) -> dict[str, list[int]]:
+        wanted: Mapping[str, int] = self.wanted["ports"]
+        base: Mapping[str, int] = self.wanted["portBase"]
+        self.ports = Ports()
+        free = iter(self.ports.take(sum(count for label, count in wanted.items() if label not in base)))
+        return {
+            label: self.ports.take_exactly(base[label], count) if label in base else [next(free) for _ in range(count)]
+            for label, count in wanted.items()
+        }
+
+    # The driver
+
+    def _hear(self) -> bool:
+        data = os.read(self.words_in, 1 << 16)
+        *lines, self.buffer = (self.buffer + data).split(b"\n")
+        for line in lines:
+            word = json.loads(line)
+            if "task" in word:
+                self._start(word["task"], word["base"])
+            elif "stop" in word:
+                self._stop(word["stop"])
+        return bool(data)
+
+    def _say(self, **words: Any) -> None:
+        data = json.dumps(words).encode("ascii") + b"\n"
+        try:
+            while data:
+                data = data[os.write(self.words_out, data) :]
+        except OSError:
+            pass  # nobody listens any more; the records tell
+
+    def _driver_lost(self) -> None:
+        if self.alive >= 0:
+            os.close(self.alive)
+            self.alive = -1
+        self.over = not self.shim
+
+    # The task
+
+    def _start(self, fields: dict[str, Any], base: Mapping[str, str]) -> None:
+        if self.shim:
+            return
+        here = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
+        environment = {name: value for name, value in base.items() if not name.startswith("SLURM_")}
+        if "TMPDIR" in environment and not os.path.isdir(environment["TMPDIR"]):
+            del environment["TMPDIR"]
+        fields["environment"] = {**environment, **here, **fields["environment"]}
+        fields["hidden"], fields["wrapper"] = tuple(fields["hidden"]), tuple(fields["wrapper"])
+        task = Task(**fields)
+        self.folder, self.attempt_folder = task.folder, task.attempt_folder
+        if not os.path.isdir(task.work_dir) or not os.path.isdir(task.folder):
+            missing = task.work_dir if os.path.isdir(task.folder) else task.folder
+            self._say(event="unfit", reason=f"{node_name()} does not see the folder {missing}")
+            self.over = True
+            return
+        os.makedirs(os.path.join(self.attempt_folder, "tasks"), exist_ok=True)
+        self.shim = os.fork()
+        if self.shim == 0:
+            if self.alive >= 0:
+                os.close(self.alive)
+            for descriptor in (self.words_in, self.words_out):
+                os.close(descriptor)
+            run_and_exit(task, self.shim_channel.fileno(), self.liveness)
+
+    def _stop(self, stop: Mapping[str, Any]) -> None:
+        """From this node, too, so that the shim sees it whatever the file system remembers."""
+        if self.attempt_folder:
+            claim_stop(self.attempt_folder, stop["why"], stop["grace"])
+            if stop.get("now"):
+                with open(os.path.join(self.attempt_folder, "kill"), "w"):
+                    pass
+        if self.shim:
+            processes.send([self.shim], signal.SIGTERM)
+        else:
+            self.over = True
+
+    def _pass_on(self) -> None:
+        while True:
+            try:
+                message = self.channel.recv(1 << 16)
+            except BlockingIOError:
+                return
+            if message[:1] == b"L":
+                continue  # a growing log is seen in the file
+            try:
+                word = json.loads(message)
+            except ValueError:
+                continue  # cut off; the folder holds the truth
+            if word["event"] != "ended":  # said below, when it is certain
+                self._say(**word)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, _ = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self.shim:
+                self._pass_on()
+                final = read_record(os.path.join(self.folder, "final.json"))
+                if final is None:
+                    processes.kill_all(os.getpid())
+                self._say(event="final", final=final)
+                self.over = True
+
+
+def node_name() -> str:
+    """This node's name, as Slurm knows it."""
+    return os.environ.get("SLURMD_NODENAME") or os.uname().nodename
+
+
+def address() -> str:
+    """Where other nodes reach this one."""
+    try:
+        found = socket.gethostbyname(node_name())
+    except OSError:
+        found = ""
+    if found and not found.startswith("127."):
+        return found
+    other = os.environ.get("SLURM_LAUNCH_NODE_IPADDR", "")
+    if other:
+        probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            probe.connect((other, 9))  # sends nothing; only asks which way it would go
+            return str(probe.getsockname()[0])
+        except OSError:
+            pass  # no way there
+        finally:
+            probe.close()
+    return found or node_name()
+
+
+def main(words: list[str]) -> int:
+    """The whole life of a step, as a program."""
+    words_out = os.dup(1)
+    os.set_inheritable(words_out, False)
+    os.dup2(2, 1)  # nothing but words may go that way
+    Step(json.loads(words[0]), 0, words_out).run()
+    return 0
