@@ -188,6 +188,7 @@ class Processor:
             requirements_file,
             in_container=engine not in (None, "local"),
             code_in_cwd=sent is not None,
+            with_our_python=engine == "local",
         )
         priority = _priority(self.settings.get("Priority"))
         job = Job(

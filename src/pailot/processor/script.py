@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 
@@ -30,13 +31,12 @@ _ENVIRONMENT = """\
 environment="${{XDG_CACHE_HOME:-${{HOME:-/tmp}}/.cache}}/pailot/environments/{key}"
 mkdir -p "${{environment%/*}}"
 (
-    flock 9
-    [ ! -e "$environment/.complete" ] || exit 0
-    rm -rf "$environment"
-    {python} -m venv --system-site-packages "$environment"
-    {paths}
-    {install}
-    touch "$environment/.complete"
+    flock 9 && {{ [ -e "$environment/.complete" ] || {{
+        rm -rf "$environment" && {python} -m venv --system-site-packages "$environment" &&
+            {paths} &&
+            {install} &&
+            touch "$environment/.complete"
+    }}; }}
 ) 9>"$environment.lock" || {{ echo "the requirements could not be installed" >&2; exit 1; }}
 export VIRTUAL_ENV="$environment" PATH="$environment/bin:$PATH\""""
 
@@ -49,12 +49,16 @@ def commands(
     *,
     in_container: bool,
     code_in_cwd: bool,
+    with_our_python: bool,
 ) -> tuple[list[str], dict[str, Any]]:
     """The commands of the role, and the parameters that they refer to."""
     lines = []
     if code_in_cwd:
         lines.append('cp -R ./. "$PAI_WORKING_DIR"')
     lines.append('cd "$PAI_WORKING_DIR"')
+    if with_our_python and sys.executable:
+        # As an image brings its Python along, so does the program that starts a job without one.
+        lines.append(f'export PATH={shlex.quote(os.path.dirname(sys.executable))}:"$PATH"')
     if requirements or requirements_file:
         lines.append(_install(requirements, requirements_file, in_container=in_container))
     if job_type == JobType.MPIJob:
@@ -107,5 +111,5 @@ def _install(requirements: Sequence[str], requirements_file: str, *, in_containe
         key=sha256(text.encode()).hexdigest()[:32],
         python=shlex.quote(python),
         paths=paths,
-        install=steps('"$environment/bin/python"').replace(" && ", "\n    "),
+        install=steps('"$environment/bin/python"'),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from ..engines.local.children import CHILDREN
 from ..protocol.problems import PailotError
 from ..runtime.records import read_record, write_record
 
@@ -24,6 +25,7 @@ def publish(channels: Channels, attempt: str, cwd: str) -> Generator[float | Non
     if pid == 0:
         status = 1
         try:
+            CHILDREN.keep_only(())  # locks and pipes of other runs
             write_record(result, {"error": _publish(channels, attempt, cwd)})
             status = 0
         finally:

@@ -1,0 +1,374 @@
+"""Processing jobs, for real, on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pailot
+from pailot.engines.local import sandbox
+from pailot.processor import (
+    Channel,
+    DatasetConfig,
+    ExperimentConfig,
+    FileSystemInput,
+    MetricDefinition,
+    Processor,
+    ResourceType,
+    Session,
+    SpotSpec,
+    SpotStrategy,
+    TrainingJob,
+    TrainingJobStatus,
+    UnexpectedStatusException,
+    UserVpcConfig,
+    get_default_session,
+    setup_default_session,
+)
+
+ROOT = Path(__file__).parents[2]
+LOCAL = Session(engine="local")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("PAILOT_SERVER", "PAILOT_ENGINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PAILOT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+def processor(command: str | list[str], **more: Any) -> Processor:
+    return Processor("python:3.12", command, **{"session": LOCAL, "instance_type": "local", **more})
+
+
+def printed(job: TrainingJob) -> dict[str, str]:
+    """What `env` printed."""
+    return dict(line.split("=", 1) for line in job.logs(0) if "=" in line)
+
+
+def test_the_contract(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "code" / "data").mkdir(parents=True)
+    (here / "code" / "main.sh").write_text('pwd; cat "$1"; ls -A; cat "$PAI_CONFIG_DIR/hyperparameters.json"; env\n')
+    (here / "code" / ".gitignore").write_text("data/\n*.log\n")
+    (here / "code" / "data" / "large").write_text("x")
+    (here / "code" / "run.log").write_text("x")
+    (here / "set").mkdir()
+    (here / "set" / "one").write_text("1\n")
+    made = processor(
+        'sh main.sh "$PAI_INPUT_A_SET/one"; echo result >"$PAI_OUTPUT_MODEL/file"',
+        source_dir="code",
+        parameters={"learning-rate": 0.1, "flag": True, "list": [1, 2]},
+        environments={"MINE": "with space"},
+        labels={"team": "vision"},
+    )
+    job = made.run(inputs={"a-set": "set", "file": here / "set" / "one"}, outputs={"model": "out/model"})
+    assert job.status == TrainingJobStatus.Succeed
+    assert (here / "out" / "model" / "file").read_text() == "result\n"
+    out = capsys.readouterr().out
+    base = "/ml" if sandbox.works() else str(Path(job.console_uri) / "attempts/0/ml")
+    assert out.startswith(f"{base}/usercode\n1\n.gitignore\nmain.sh\n")
+    assert json.dumps({"learning-rate": "0.1", "flag": "True", "list": "[1, 2]"}) in out
+    found = printed(job)
+    assert found["PAI_WORKING_DIR"] == f"{base}/usercode/"
+    assert found["PAI_INPUT_A_SET"] == f"{base}/input/data/a-set/"
+    assert found["PAI_INPUT_FILE"] == f"{base}/input/data/file/one"
+    assert found["PAI_OUTPUT_MODEL"] == f"{base}/output/model/"
+    assert found["PAI_HPS_LEARNING_RATE"] == "0.1"
+    assert found["PAI_USER_ARGS"] == "--learning-rate 0.1 --flag True --list [1, 2]"
+    assert json.loads(found["PAI_HPS"])["flag"] == "True"
+    assert found["PAI_TRAINING_JOB_ID"] == job.training_job_id
+    assert (found["MINE"], found["RANK"], found["WORLD_SIZE"], found["NPROC_PER_NODE"]) == ("with space", "0", "1", "1")
+    assert made.latest_job is job
+    assert made.get_outputs_data() == {"model": "out/model/"}
+    assert TrainingJob.get(job.id, LOCAL) == job
+    assert TrainingJob.list(session=LOCAL, labels={"team": "vision"}) == [job]
+    assert TrainingJob.list(session=LOCAL, labels={"team": "other"}) == []
+    assert TrainingJob.list("Failed", LOCAL) == []
+    assert job.describe()["HyperParameters"][0] == {"Name": "learning-rate", "Value": "0.1"}
+    assert pickle.loads(pickle.dumps(job)).status == "Succeed"
+    assert job.training_job_name in job._repr_html_()
+    job.delete()
+    with pytest.raises(pailot.NoSuchRun):
+        TrainingJob.get(job.id, LOCAL)
+
+
+def test_a_command_is_run_exactly_as_it_is(here: Path) -> None:
+    job = processor(["printf", "%s|", "a b", "$HOME", "<% $parameters.x %>", "'", ""[:0] or "end"]).run(show_logs=False)
+    assert list(job.logs()) == ["a b|$HOME|<% $parameters.x %>|'|end|"]
+    relaxed = processor("false; echo $unset; cat /nowhere | cat; true").run(show_logs=False)
+    assert relaxed.is_succeeded()
+
+
+@pytest.mark.parametrize(
+    ("job_type", "names"),
+    [
+        ("PyTorchJob", ["MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "NPROC_PER_NODE"]),
+        ("TFJob", ["TF_CONFIG"]),
+        ("XGBoostJob", ["DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID", "DMLC_NUM_WORKER"]),
+        ("MPIJob", ["PAI_HOSTFILE"]),
+    ],
+)
+def test_instances_find_each_other(job_type: str, names: list[str]) -> None:
+    job = processor('env; cat "${PAI_HOSTFILE:-/dev/null}"', job_type=job_type, instance_count=2).run(show_logs=False)
+    found = printed(job)
+    assert set(names) <= set(found)
+    ranks = {line for index in (0, 1) for line in job.logs(index) if line.startswith("RANK=")}
+    assert ranks == {"RANK=0", "RANK=1"}
+    if job_type == "TFJob":
+        told = json.loads(found["TF_CONFIG"])
+        assert len(told["cluster"]["worker"]) == 2
+        assert told["task"] == {"type": "worker", "index": 0}
+    if job_type == "MPIJob":
+        assert [line for line in job.logs(0) if line.endswith("slots=1")] == ["127.0.0.1 slots=1"] * 2
+
+
+def test_what_did_not_succeed_is_never_taken_for_success() -> None:
+    failing = processor("echo the-cause >&2; exit 4")
+    with pytest.raises(UnexpectedStatusException) as caught:
+        failing.run(show_logs=False)
+    error = caught.value
+    assert (error.status, error.exit_code, error.last_lines) == ("Failed", 4, ("the-cause",))
+    assert "exited with 4" in error.reason_message
+    assert failing.latest_job is not None
+    assert failing.latest_job.reason_code == "ExitCode4"
+    assert pickle.loads(pickle.dumps(error)).status == "Failed"
+    slow = processor("sleep 1000").run(wait=False)
+    with pytest.raises(TimeoutError):
+        slow.wait(timeout=0.05)
+    with pytest.raises(TimeoutError):
+        slow.wait(timeout=0.05, show_logs=False)
+    slow.stop()
+    with pytest.raises(UnexpectedStatusException, match="Terminated"):
+        slow.wait()
+    limited = processor("sleep 1000", max_run_time=1)
+    with pytest.raises(UnexpectedStatusException, match="longer than its limit"):
+        limited.run()
+    with pytest.raises(UnexpectedStatusException, match="Failed"):
+        limited.wait(all_jobs=True)
+
+
+def test_an_output_is_there_only_when_it_is_whole(here: Path) -> None:
+    with pytest.raises(UnexpectedStatusException):
+        processor("echo half >$PAI_OUTPUT_MODEL/half; exit 1").run(outputs={"model": "model"})
+    assert not (here / "model").exists()
+    (here / "model").mkdir()
+    (here / "model" / "kept").write_text("mine")
+    processor("echo new >$PAI_OUTPUT_MODEL/new").run(outputs={"model": f"file://{here}/model"})
+    assert {path.name for path in (here / "model").iterdir()} == {"kept", "new"}
+
+
+def test_where_outputs_go(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = "echo x >$PAI_OUTPUT_M/x"
+    places = {}
+    monkeypatch.setenv("PAILOT_EXPERIMENTS", json.dumps({"exp-1": str(here / "experiment")}))
+    cases: dict[str, dict[str, Any]] = {
+        "path": {"output_path": str(here / "path"), "experiment_config": ExperimentConfig("exp-1")},
+        "experiment": {"experiment_config": ExperimentConfig("exp-1")},
+        "storage/pai/processing_job": {"session": Session(engine="local", storage=here / "storage")},
+    }
+    for base, more in cases.items():
+        made = processor(command, base_job_name="my job", **more)
+        made.set_output_channels([Channel("m")])
+        made.run(show_logs=False)
+        places[base] = made.get_outputs_data()["m"]
+        name = made.latest_job.training_job_name if made.latest_job else ""
+        assert places[base] == f"{here}/{base}/{name}/m/"
+        assert name.startswith("my_job_2")
+        assert Path(places[base], "x").exists()
+
+
+def test_remote_channels_and_mounts(here: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "nas" / "deep").mkdir(parents=True)
+    (tmp_path / "nas" / "deep" / "file").write_text("from nas")
+    monkeypatch.setenv("PAILOT_MOUNTS", json.dumps({"0a1b": str(tmp_path / "nas"), "d-12345678": str(tmp_path / "set")}))
+    (tmp_path / "set").mkdir()
+    with zipfile.ZipFile(here / "archive.zip", "w") as archive:
+        archive.writestr("inner.txt", "from zip")
+    made = processor('cat "$PAI_INPUT_NAS/file" "$PAI_INPUT_ZIPPED"; echo x >"$PAI_OUTPUT_DATA/result"')
+    made.run(
+        inputs={"nas": FileSystemInput("0a1b", "deep"), "zipped": f"zip://inner.txt::file://{here}/archive.zip"},
+        outputs={"data": DatasetConfig("d-12345678")},
+    )
+    assert made.latest_job is not None
+    assert "".join(made.latest_job.logs()) == "from nasfrom zip"
+    assert made.get_outputs_data() == {"data": "d-12345678"}
+    assert (tmp_path / "set" / "result").exists()
+
+
+def test_metrics_are_read_from_the_logs() -> None:
+    made = processor("echo loss=2.5; echo loss=1e-1")
+    made.metric_definitions = [MetricDefinition("loss", r"loss=(\S+)")]
+    assert made.run().metrics() == {"loss": [2.5, 0.1]}
+
+
+def test_what_has_no_meaning_here_is_named() -> None:
+    made = processor(
+        "true",
+        spot_spec=SpotSpec(SpotStrategy.SpotAsPriceGo),
+        user_vpc_config=UserVpcConfig("vpc", "group"),
+        resource_type=ResourceType.Lingjun,
+        settings={"AIMasterType": "x", "Priority": 9},
+        experiment_config=ExperimentConfig("unknown"),
+    )
+    with pytest.warns(UserWarning, match="without effect here") as caught:
+        made.run()
+    words = str(caught[0].message)
+    for name in ("spot_spec", "user_vpc_config", "resource_type", "AIMasterType", "experiment_config"):
+        assert name in words
+    assert "Priority" not in words
+    assert made.latest_job is not None
+    assert made.latest_job.run.job.extras.hived is not None
+    assert made.latest_job.run.job.extras.hived.priority == "crit"
+
+
+def test_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert get_default_session().engine is None
+    try:
+        assert setup_default_session(engine="local", storage="x") is get_default_session()
+    finally:
+        monkeypatch.setattr("pailot.processor.session._default", None)
+    with pytest.raises(ValueError, match="an engine or a server"):
+        Session(engine="local", server="http://x")
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
+    return subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_code_from_git(here: Path) -> None:
+    (here / "repo" / "src").mkdir(parents=True)
+    (here / "repo" / "src" / "version").write_text("one")
+    git(here / "repo", "init", "-q", "-b", "main")
+    git(here / "repo", "add", ".")
+    git(here / "repo", "commit", "-qm", "one")
+    first = git(here / "repo", "rev-parse", "HEAD")
+    (here / "repo" / "src" / "version").write_text("two")
+    git(here / "repo", "commit", "-qam", "two")
+    repo = {"repo": f"file://{here}/repo", "branch": "main", "source_dir": "src"}
+    for source, wanted in ((repo, "two"), ({**repo, "commit": first}, "one")):
+        job = processor("cat version", source_dir=source).run(show_logs=False)
+        assert list(job.logs()) == [wanted]
+    with pytest.raises(pailot.PailotError, match="cannot be fetched"):
+        processor("true", source_dir={"repo": f"file://{here}/nothing"}).run()
+    with pytest.raises(ValueError, match="'repo' is missing"):
+        processor("true", source_dir={"branch": "x"}).run()
+
+
+def wheel(folder: Path, name: str, version: str) -> None:
+    folder.mkdir(exist_ok=True)
+    info = f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+        archive.writestr(f"{name}.py", f"version = {version!r}\n")
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+
+
+def test_requirements_go_into_an_environment_of_their_own(here: Path) -> None:
+    for version in ("1.0", "2.0"):
+        wheel(here / "wheels", "pailot_probe", version)
+    (here / "code").mkdir()
+    (here / "code" / "requirements.txt").write_text("pailot_probe==1.0\n")
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(here / "wheels")}
+    command = "python -c 'import pailot_probe; print(pailot_probe.version)'"
+    file_only = processor(command, source_dir="code", environments=offline).run(show_logs=False)
+    assert list(file_only.logs())[-1] == "1.0"
+    both = {"source_dir": "code", "requirements": ["pailot_probe==2.0"], "environments": offline}
+    assert list(processor(command, **both).run(show_logs=False).logs())[-1] == "2.0"
+    with pytest.raises(UnexpectedStatusException) as caught:
+        processor("echo never", requirements=["pailot_probe==3.0"], environments=offline).run(show_logs=False)
+    assert caught.value.last_lines[-1] == "the requirements could not be installed"
+    with pytest.raises(ModuleNotFoundError):
+        __import__("pailot_probe")
+
+
+BAD: dict[str, tuple[Callable[[], Any], str]] = {
+    "no command": (lambda: processor("").run(), "command should be"),
+    "no such folder": (lambda: processor("x", source_dir="nowhere").run(), "source_dir does not exist: nowhere"),
+    "missing input": (lambda: processor("x").run(inputs={"a": "missing"}), "the input 'a' does not exist: .*missing"),
+    "bad channel name": (lambda: processor("x").run(inputs={"a b": "."}), "the input channel 'a b' has a bad name"),
+    "no driver": (lambda: processor("x").run(inputs={"a": "s3://bucket/key"}), "driver for s3:// is not installed: pip install"),
+    "no driver for the output": (lambda: processor("x").run(outputs={"a": "oss://b/k"}), r"pip install 'pailot\[oss\]'"),
+    "unknown scheme": (lambda: processor("x").run(inputs={"a": "gopher://x"}), "there is no driver for gopher://"),
+    "table": (lambda: processor("x").run(inputs={"a": "odps://p/tables/t"}), "tables are not supported"),
+    "not mounted": (lambda: processor("x").run(inputs={"a": FileSystemInput("77")}), "the table mounts"),
+    "data set": (lambda: processor("x").run(inputs={"a": "d-abcdef12"}), "is the data set d-abcdef12"),
+    "web output": (lambda: processor("x").run(outputs={"a": "http://x/y"}), "cannot be written to http://x/y"),
+    "instance type": (lambda: processor("x", instance_type="ecs.unknown").run(), "instance type 'ecs.unknown' is not known"),
+    "instance count": (lambda: processor("x", instance_count=0).run(), "instance_count should be at least 1"),
+    "variable": (lambda: processor("x", environments={"a-b": "c"}).run(), "'a-b' cannot be the name of a variable"),
+    "priority": (lambda: processor("x", settings={"Priority": 11}).run(), "from 1 to 9"),
+    "resource type": (lambda: processor("x", resource_type="Moon"), "no resource type 'Moon'"),
+    "engine": (lambda: processor("x", session=Session(engine="abacus")).run(), "no engine 'abacus'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused_before_anything_is_done(case: str, tmp_path: Path) -> None:
+    work, words = BAD[case]
+    with pytest.raises(pailot.PailotError, match=words):
+        work()
+    assert not (tmp_path / "home").exists()
+
+
+def test_declared_channels(tmp_path: Path) -> None:
+    made = processor("x")
+    made.set_input_channels([Channel("train", required=True), Channel("test")])
+    made.set_output_channels([Channel("model")])
+    with pytest.raises(ValueError, match="no input channel 'trian'; did you mean 'train'"):
+        made.run(inputs={"trian": "."})
+    with pytest.raises(ValueError, match="no output channel 'x'"):
+        made.run(inputs={"train": "."}, outputs={"x": "y"})
+    with pytest.raises(ValueError, match="'train' is required"):
+        made.run()
+    with pytest.raises(RuntimeError, match="call run first"):
+        made.get_outputs_data()
+    with pytest.raises(RuntimeError, match="call run first"):
+        made.wait()
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_machine_type_means_resources(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {"mine": {"cpu": 1, "memoryMB": 300}, "broken": {"cpu": 1}}
+    monkeypatch.setenv("PAILOT_INSTANCE_TYPES", json.dumps(table))
+    job = processor("true", instance_type="mine").run()
+    assert job.run.job.task_roles["worker"].resources.memory_mb == 300
+    with pytest.raises(ValueError, match="should have cpu, memoryMB, gpu"):
+        processor("true", instance_type="broken").run()
+
+
+def test_names_are_unique() -> None:
+    made = processor("true")
+    assert len({made._new_name() for _ in range(200)}) == 200
+
+
+def test_a_command_that_names_ml_is_warned_about_where_it_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "works", lambda: False)
+    with pytest.warns(UserWarning, match="/ml"):
+        processor("ls /ml/output || true").run()
+
+
+def test_the_example_trains_a_model(here: Path) -> None:
+    shutil.copytree(ROOT / "examples" / "processor", here / "example")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PAILOT_ENGINE": "local"}
+    command = [sys.executable, "run.py"]
+    done = subprocess.run(command, cwd=here / "example", env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((here / "example" / "results" / "model" / "report.json").read_text())
+    assert report["accuracy"] > 0.8
+    assert "accuracy" in done.stdout
