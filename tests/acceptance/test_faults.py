@@ -108,6 +108,34 @@ def test_a_task_is_killed_and_the_job_says_so(home: Home, repetition: int) -> No
     assert logged == [f"line {number}" for number in range(len(logged))]
 
 
+@pytest.mark.parametrize("repetition", range(REPETITIONS))
+def test_a_child_of_a_task_is_killed_and_the_task_learns_it(home: Home, repetition: int) -> None:
+    """The commands see the death of their own child, at any of its stages; what they make of it is theirs."""
+    marker = f"marker-{home.folder.name}"
+    commands = (
+        f"(setsid bash -c 'trap \"\" HUP; exec -a {marker} sleep 1000' >/dev/null 2>&1 &)\n"
+        "printf 'before\\n'\n"
+        f"bash -c 'n=0; echo $$; while :; do echo line $n; n=$((n + 1)); sleep 0.01; done; : {marker}' || echo child $?\n"
+        "printf 'the last words'; exit 7"
+    )
+    process = home.start(job(role(commands, retries=0)), "--quiet")
+    assert process.stdout
+    assert process.stdout.readline() == "before\n"
+    child = int(process.stdout.readline())
+    seen = [process.stdout.readline() for _ in range(3 * repetition)]
+    os.kill(child, signal.SIGKILL)
+    rest = process.stdout.read()  # `communicate` would not know what `readline` has read ahead
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    assert "main:0 exited with 7" in err
+    no_process_left(marker)
+    stdout = home.pailot("logs", "demo", "--stream", "stdout").out
+    assert stdout == f"before\n{child}\n" + "".join(seen) + rest
+    *lines, said, last = stdout.splitlines()[2:]
+    assert lines == [f"line {number}" for number in range(len(lines))]
+    assert (said, last) == ("child 137", "the last words")
+
+
 def test_the_supervisor_of_a_detached_run_is_killed(home: Home) -> None:
     marker = f"marker-{home.folder.name}"
     home.run(marked_job(marker), "--detach")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -360,6 +362,43 @@ def test_code_is_brought_into_the_working_directory(home: Home) -> None:
     (home.cwd / "src" / "main.py").write_text("print('brought')")
     done = home.run(job(role("python3 src/main.py", instances=2), options="code: src"), "--quiet")
     assert (done.status, sorted(done.lines)) == (0, ["[main:0] brought", "[main:1] brought"])
+
+
+def test_a_v1_job_gets_the_ports_it_names_and_its_code_from_an_address(home: Home, span: Callable[[int], range]) -> None:
+    first, *_ = ports = span(4)
+    (home.cwd / "src").mkdir()
+    (home.cwd / "src" / "main.py").write_text("print('brought')")
+    with zipfile.ZipFile(home.cwd / "code.zip", "w") as archive:
+        archive.write(home.cwd / "src" / "main.py", "main.py")
+    text = {
+        "jobName": "demo",
+        "image": "debian",
+        "dataDir": "/data",
+        "codeDir": f"zip://main.py::file://{home.cwd}/code.zip",
+        "taskRoles": [
+            {
+                "name": "main",
+                "taskNumber": 2,
+                "memoryMB": 100,
+                "portList": [{"label": "grpc", "beginAt": first, "portNumber": 2}],
+                "command": "python3 main.py; echo $PAI_DATA_DIR $PAI_CONTAINER_HOST_grpc_PORT_LIST",
+            }
+        ],
+    }
+    # The test's own reservation is in the folder that all runs share.
+    done = home.run(json.dumps(text), "--quiet", PAILOT_LOCKS=str(home.folder / "locks"))
+    assert (done.status, sorted(done.lines)) == (
+        0,
+        [
+            f"[main:0] /data {ports[0]},{ports[1]}",
+            "[main:0] brought",
+            f"[main:1] /data {ports[2]},{ports[3]}",
+            "[main:1] brought",
+        ],
+    ), done
+    with socket.create_server(("", ports[3])):
+        refused = home.run(json.dumps(text), "--quiet", PAILOT_LOCKS=str(home.folder / "locks"))
+    assert (refused.status, f"port {ports[3]} is in use by another program" in refused.err) == (1, True)
 
 
 def test_waiting_for_a_gpu_names_who_holds_it_and_can_be_stopped(home: Home) -> None:

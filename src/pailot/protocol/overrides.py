@@ -59,7 +59,7 @@ def apply(document: Document, changes: Sequence[Override]) -> tuple[dict[str, st
     for change in changes:
         problem = _put(document.root, change)
         if problem:
-            findings.append(Finding("bad-override", f"{change.option}: {problem}"))
+            findings.append(Finding("bad-override", problem, change.path))
         overridden[path_text(change.path)] = change.option
     return overridden, findings
 

@@ -68,7 +68,10 @@ def test_what_is_no_assignment_is_refused(text: str) -> None:
 def test_what_does_not_fit_is_one_error(assignment: str, words: str) -> None:
     with pytest.raises(InvalidJob) as caught:
         read(TEXT, changes=[parse_set("parameters.p=1"), parse_set(assignment)])
-    assert any(problem.code == "bad-override" and words in problem.message for problem in caught.value.problems)
+    assert any(
+        problem.code == "bad-override" and words in problem.message and problem.file.startswith("--set ")
+        for problem in caught.value.problems
+    )
 
 
 @pytest.mark.parametrize(

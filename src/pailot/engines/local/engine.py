@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 MAX_TASKS = 4_000
 MAX_LIMITED_TASKS = 128  # to enter a control group takes the kernel 10 ms, one task after the other
+USUAL_SHM_MB = 64  # what version 1 asks for where nobody said anything
 ADDRESS = "127.0.0.1"
 GPU_SECONDS = 0.5
 LOST_WORDS = "its shim was killed; up to 256 KiB of its last output a stream may be missing"
@@ -258,7 +259,10 @@ class LocalEngine:
             for name, used in (
                 ("extras.storages", plan.storages or plan.default_storages),
                 ("extras.hivedScheduler", plan.priority != "test"),
-                ("extraContainerOptions.shmMB", any(role.resources.shm_mb for role in plan.roles.values())),
+                (
+                    "extraContainerOptions.shmMB",
+                    any(role.resources.shm_mb not in (None, 0, USUAL_SHM_MB) for role in plan.roles.values()),
+                ),
                 ("extraContainerOptions.infiniband", any(role.resources.infiniband for role in plan.roles.values())),
                 ("extras.pailot.authFile", plan.options.auth_file),
             )

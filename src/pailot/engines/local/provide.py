@@ -327,7 +327,8 @@ def _check_sum(source: Source, found: str, wanted: str) -> None:
 
 
 def _file_name(shown: str) -> str:
-    name = shown.rstrip("/").rpartition("/")[2].partition("?")[0].partition("#")[0]
+    inner = shown.partition("::")[0]  # fsspec: what is inside comes first, zip://main.py::https://example/code.zip
+    name = inner.rstrip("/").rpartition("/")[2].partition("?")[0].partition("#")[0]
     return "file" if name in ("", ".", "..") or "<%" in name else name[-_LONGEST_NAME:]
 
 
