@@ -8,7 +8,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PEERS := .venv-peers
 UPSTREAM := bench/upstream
-NODE_MODULES := $(UPSTREAM)/node_modules/.installed
+CLIENTS := tests/clients
+NODE_MODULES := $(UPSTREAM)/node_modules/.installed $(CLIENTS)/node_modules/.installed
 SOURCES := $(shell find src -name '*.py')
 # After `make test` the package is installed in place, and changes to it need no new installation.
 INSTALLED := $(or $(wildcard $(VENV)/.installed-dev),$(VENV)/.installed)
@@ -46,7 +47,7 @@ soak: $(VENV)/.installed-dev node parts ## Run the tests with many more random i
 venv: $(VENV)/.installed-dev ## Make .venv with Pailot and the development tools
 
 clean: ## Remove .venv, node_modules and everything else that was made
-	rm -rf $(VENV) $(PEERS) $(UPSTREAM)/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(UPSTREAM)/node_modules $(CLIENTS)/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # pip 26 and newer write console scripts that start 10 ms faster than those of Debian 12's pip.
@@ -107,14 +108,14 @@ parts:
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null && missing=; } || true; fi; \
 	[ -z "$$missing" ] || echo "Slurm is not tested; enable that with: sudo apt-get install --no-install-recommends$$missing" >&2
 
-# OpenPAI's own libraries, for the tests and benchmarks that compare with them. Those tests are skipped without.
+# OpenPAI's own libraries and clients, for the tests and benchmarks that use them. Those tests are skipped without.
 node: $(NODE_MODULES)
 
-$(NODE_MODULES): $(UPSTREAM)/package.json
+$(NODE_MODULES): %/node_modules/.installed: %/package.json
 	@if ! command -v npm >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "Installing nodejs and npm" && apt-get update -qq && \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm >/dev/null; fi; \
 	if ! command -v npm >/dev/null; then \
 	    echo "No npm: the comparisons with OpenPAI are skipped; enable them with: sudo apt-get install nodejs npm" >&2; \
-	elif (cd $(UPSTREAM) && npm install --silent --no-audit --no-fund --ignore-scripts); then touch $@; \
-	else echo "npm failed: the comparisons with OpenPAI are skipped; enable them with: cd $(UPSTREAM) && npm install" >&2; fi
+	elif (cd $* && npm install --silent --no-audit --no-fund --ignore-scripts); then touch $@; \
+	else echo "npm failed: the comparisons with OpenPAI are skipped; enable them with: cd $* && npm install" >&2; fi

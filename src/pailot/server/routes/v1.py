@@ -142,7 +142,12 @@ async def _config(request: Request) -> Response:
     return Response(await request.site.call(config_json, text), kind=YAML)
 
 
-routes("GET", "/jobs/{job}/config", "/api/v1/user/{user}/jobs/{job}/config", auth=READER, kind="text/yaml")(_config)
+_CONFIG_PATHS = (
+    "/jobs/{job}/config",
+    "/api/v1/user/{user}/jobs/{job}/config",
+    "/api/v1/jobs/{user}/jobs/{job}/config",  # where OpenPAI's JavaScript SDK looks
+)
+routes("GET", *_CONFIG_PATHS, auth=READER, kind="text/yaml")(_config)
 
 
 async def _ssh(request: Request) -> Response:
