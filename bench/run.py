@@ -20,6 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from containers import containers
 from jobs import largest_job, two_role_job
 from running import Figure, after_the_end, launcher_memory, log_throughput, many_tasks, small_jobs
 
@@ -194,6 +195,7 @@ MEASURES: dict[str, Callable[..., list[Figure]]] = {
     "largest-job": largest,
     "hostile-input": hostile_input,
     "placing": placing,
+    "containers": containers,
 }
 
 

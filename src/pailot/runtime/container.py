@@ -170,8 +170,8 @@ class ContainerShim(Shim):
         if not self.gone and self.shell:
             self._command("kill", self.name)
             self._wait(lambda: self.gone, LEFTOVER_SECONDS)
-        if self.client and self.client_status is None and not self.shell:
-            os.kill(self.client, signal.SIGTERM)
+        if self.client and self.client_status is None and not (self.shell and self._container.needs_client):
+            os.kill(self.client, signal.SIGKILL)  # its container has spoken, or never will
             self._wait(lambda: self.client_status is not None, LEFTOVER_SECONDS)
         if not self.shell or not self._container.removes_itself:
             self._command("rm", "--force", self.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ...runtime import container  # noqa: F401  # or each shim would load it by itself
 from ...runtime.task import Container
 from ..base import EngineError
 from ..local import machine, workdir
@@ -158,16 +159,17 @@ class DockerEngine(LocalEngine):
         environment = {**task.environment, **self._inside(task, program, gpus), **attempt.plan.options.environment}
         strange = {key: value for key, value in environment.items() if not (key.isascii() and key.isidentifier())}
         mine += [word for key, value in strange.items() for word in ("--env", f"{key}={value}")]
-        container = Container(
+        made = Container(
             command=(program.path,),
             name=f"pailot-{run}-{attempt.number}-{task.role}-{task.index}",
             words=tuple(mine),
             image=role.image.uri,
             memory_folder=MEMORY_FOLDER if attempt.hidden else "",
             removes_itself=program.kind != NERDCTL,
+            needs_client=program.kind != DOCKER,
             wait_until_removed=self._bridged,
         )
-        return task.replace(environment=environment, container=container, memory_mb=0, cpus=0)
+        return task.replace(environment=environment, container=made, memory_mb=0, cpus=0)
 
     def _ports_of(self, attempt: Attempt, task: Task) -> list[list[int]]:
         from ...runtime.records import read_record

@@ -26,6 +26,8 @@ class ImageError(EngineError):
 def bring(plan: Plan, programs: Sequence[Program], policy: str, say: Callable[[str], None]) -> Program:
     """Every image of a job on this machine, or an error that says which cannot be had; answers the engine that has them."""
     images = list(dict.fromkeys(role.image.uri for role in plan.roles.values()))
+    if policy != ALWAYS and all(programs[0].has_image(image) for image in images):
+        return programs[0]
     program, answer = first_that_answers(programs, ["image", "inspect", "--format", "ok", *images])
     there = answer.returncode == 0
     for image in images:

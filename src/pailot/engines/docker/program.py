@@ -33,6 +33,8 @@ class Program(Value):
     path: str
     kind: str
     rootless: bool = False
+    socket: str = ""
+    """Where Docker's daemon listens, for what is too small to start its client for."""
 
     @property
     def name(self) -> str:
@@ -54,6 +56,26 @@ class Program(Value):
         if done.returncode:
             self.check_daemon(done.stderr)
         return done
+
+    def has_image(self, image: str) -> bool | None:
+        """Ask the daemon itself, which takes a twentieth of the client's time; None if it does not answer that way."""
+        if not self.socket:
+            return None
+        import _socket
+        from urllib.parse import quote
+
+        try:
+            connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+            try:
+                connection.connect(self.socket)
+                connection.send(f"GET /images/{quote(image)}/json HTTP/1.0\r\nHost: docker\r\n\r\n".encode())
+                answer = connection.recv(32)
+            finally:
+                connection.close()
+        except OSError:
+            return None
+        status = answer[9:12]
+        return {b"200": True, b"404": False}.get(status)
 
     def check_daemon(self, said: str) -> None:
         """Raise Unavailable if an error means that the daemon is not there."""
@@ -83,12 +105,12 @@ def candidates(wanted: str) -> list[Program]:
 
 def _program(path: str) -> Program:
     kind = _kind(path)
-    rootless = os.geteuid() != 0
     if kind == DOCKER:
-        rootless = _is_ours(_local_endpoint(path))
-    elif kind == PODMAN:
+        socket = _local_endpoint(path)
+        return Program(path, kind, _is_ours(socket), socket)
+    if kind == PODMAN:
         _refuse_remote("CONTAINER_HOST", os.environ.get("CONTAINER_HOST", ""))
-    return Program(path, kind, rootless)
+    return Program(path, kind, os.geteuid() != 0)
 
 
 def _kind(path: str) -> str:
