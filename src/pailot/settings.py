@@ -48,6 +48,9 @@ SETTINGS = (
         "virtual_clusters", "Virtual clusters and their guaranteed shares: research:cpus=8:memory_mb=32000:gpus=2.", (), "list"
     ),
     Setting("database", "Where a server keeps its jobs: a path, or postgresql://user@host/name.", ""),
+    Setting("smtp", "Mail server for notices about jobs: smtp://user:password@host:port, or smtps://.", ""),
+    Setting("mail_from", "Sender of these mails.", ""),
+    Setting("webhook", "Address that gets each notice about a job as JSON.", ""),
     Setting("unix_users", "Whose processes tasks are: empty for the server's own, 'same', or user=unixuser, …", ""),
     Setting("mounts", "Where file systems and data sets are, by their ids: a table of paths and URIs.", {}, "table"),
     Setting("instance_types", "Resources by the name of a machine type: a table of {cpu, memoryMB, gpu}.", {}, "table"),
