@@ -55,7 +55,7 @@ def _probe(words: Sequence[str]) -> None:
     import subprocess
 
     try:
-        done = subprocess.run([*words, "true"], capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run([*words, "true"], capture_output=True, text=True, timeout=60, check=False)
     except FileNotFoundError:
         raise EngineError("--sandbox needs bubblewrap: sudo apt-get install bubblewrap") from None
     except subprocess.TimeoutExpired:
