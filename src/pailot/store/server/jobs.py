@@ -6,11 +6,12 @@ import json
 
 from ...lifecycle.states import JOB_STATES
 from .database import Duplicate
+from .listing import LISTED, Listing, label_mark, tag_mark
 from .records import EXECUTION_TYPES, PRIORITIES, BadValue, JobPage, JobQuery, JobRecord, NameTaken, NoSuchRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from .database import Batch, Database, Row
@@ -21,6 +22,7 @@ FIXED = frozenset(("id", "user", "name", "submitted", "tags", "labels", "code"))
 COLUMNS = ", ".join("username" if name == "user" else name for name in FIELDS)
 SELECT = f"SELECT {COLUMNS} FROM jobs"  # noqa: S608  # our own names
 INSERT = f"INSERT INTO jobs (number, {COLUMNS}) VALUES (?, {', '.join('?' * len(FIELDS))})"  # noqa: S608
+TOGETHER = 500
 UNFINISHED = "state NOT IN ('STOPPED', 'SUCCEEDED', 'FAILED')"  # as the partial index says it, word for word
 
 
@@ -29,6 +31,7 @@ class Jobs:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._listing = Listing(database)
         row = database.one("SELECT max(number) FROM jobs")
         self._last = (row and row[0]) or 0
 
@@ -36,9 +39,9 @@ class Jobs:
 
     def add(self, record: JobRecord, config: str, plan: str, secrets: bytes | None = None) -> None:
         """Keep a new job: the text of its file, its plan as JSON, its sealed secrets. NameTaken if the user has one so named."""
-        values = _to_sql(record)
+        values, marks = _to_sql(record), _marks(record)
         with self._database.write() as batch:
-            number = self._next_number(batch)
+            number = self._next_number()
             try:
                 batch.execute(INSERT, (number, *values))
             except Duplicate:
@@ -46,7 +49,8 @@ class Jobs:
             batch.execute(
                 "INSERT INTO job_texts (number, config, plan, secrets) VALUES (?, ?, ?, ?)", (number, config, plan, secrets)
             )
-            batch.execute_many("INSERT INTO job_marks (mark, number) VALUES (?, ?)", [(mark, number) for mark in _marks(record)])
+            batch.execute_many("INSERT INTO job_marks (mark, number) VALUES (?, ?)", [(mark, number) for mark in marks])
+            batch.when_kept(lambda: self._listing.apply(lambda columns: columns.add(number, record, marks)))
 
     def update(self, id: str, **changes: Any) -> bool:
         """Change some columns of a job; False if there is none."""
@@ -54,17 +58,26 @@ class Jobs:
 
     def update_many(self, changes: Sequence[tuple[str, Mapping[str, Any]]]) -> int:
         """Several jobs in one transaction; how many of them there are."""
-        statements = [_update(id, columns) for id, columns in changes]
+        statements = [(*_update(id, columns), columns) for id, columns in changes]
         found = 0
         with self._database.write() as batch:
-            for sql, values in statements:
-                found += batch.execute(sql, values)[1] > 0
+            for sql, values, columns in statements:
+                rows, _ = batch.execute(sql, values)
+                for (number,) in rows:
+                    found += 1
+                    if not LISTED.isdisjoint(columns):
+                        self._changed(batch, number, columns)
         return found
 
     def remove(self, id: str) -> bool:
         """Forget a job with all that belongs to it; its folder is the caller's."""
         with self._database.write() as batch:
-            return batch.execute("DELETE FROM jobs WHERE id = ?", (id,))[1] > 0
+            rows, _ = batch.execute("DELETE FROM jobs WHERE id = ? RETURNING number", (id,))
+            if not rows:
+                return False
+            number = rows[0][0]
+            batch.when_kept(lambda: self._listing.apply(lambda columns: columns.remove(number)))
+        return True
 
     def tag_add(self, id: str, tag: str) -> bool:
         """False if the job has it already; NoSuchRecord without the job."""
@@ -110,12 +123,26 @@ class Jobs:
         return [_from_sql(row) for row in rows]
 
     def list(self, query: JobQuery) -> JobPage:
-        """A page of the jobs that a query finds."""
-        return _listed(self._database, query)
+        """A page of the jobs that a query finds. The first call reads all jobs: `warm` does that beforehand."""
+        found = self._listing.find(query)
+        rows: dict[int, JobRecord] = {}
+        for start in range(0, len(found.numbers), TOGETHER):
+            some = found.numbers[start : start + TOGETHER]
+            sql = f"SELECT number, {COLUMNS} FROM jobs WHERE number IN ({', '.join('?' * len(some))})"  # noqa: S608
+            rows.update((row[0], _from_sql(row[1:])) for row in self._database.read(sql, some))
+        page = tuple(rows[number] for number in found.numbers if number in rows)
+        return JobPage(page, found.total if query.want_total else None)
+
+    def warm(self) -> None:
+        """Read into memory what lists need; for a thread of a server that has just started."""
+        self._listing.warm()
 
     # Parts
 
-    def _next_number(self, batch: Batch) -> int:
+    def _changed(self, batch: Batch, number: int, columns: Mapping[str, Any]) -> None:
+        batch.when_kept(lambda: self._listing.apply(lambda listed: listed.change(number, columns)))
+
+    def _next_number(self) -> int:
         self._last += 1  # a number is never used twice; a gap does no harm
         return self._last
 
@@ -143,17 +170,8 @@ class Jobs:
                 tags.remove(tag)
                 batch.execute("DELETE FROM job_marks WHERE mark = ? AND number = ?", (tag_mark(tag), number))
             batch.execute("UPDATE jobs SET tags = ? WHERE number = ?", (json.dumps(tags) if tags else None, number))
+            batch.when_kept(lambda: self._listing.apply(lambda columns: columns.mark(number, tag_mark(tag), wanted=wanted)))
         return True
-
-
-def tag_mark(tag: str) -> str:
-    """A tag as one of the marks by which jobs are found."""
-    return f"t:{tag}"
-
-
-def label_mark(key: str, value: str) -> str:
-    """A label as such a mark."""
-    return f"l:{json.dumps([key, value])}"
 
 
 def _marks(record: JobRecord) -> list[str]:
@@ -179,10 +197,10 @@ def _update(id: str, columns: Mapping[str, Any]) -> tuple[str, tuple[Any, ...]]:
             raise TypeError(f"a job has no column {name!r} that can be changed")
     _check(columns)
     if not columns:
-        return "UPDATE jobs SET id = id WHERE id = ?", (id,)
+        return "UPDATE jobs SET id = id WHERE id = ? RETURNING number", (id,)
     assignments = ", ".join(f"{name} = ?" for name in columns)
     values = (*(_column(name, value) for name, value in columns.items()), id)
-    return f"UPDATE jobs SET {assignments} WHERE id = ?", values  # noqa: S608  # the names were checked
+    return f"UPDATE jobs SET {assignments} WHERE id = ? RETURNING number", values  # noqa: S608  # the names were checked
 
 
 def _check(columns: Mapping[str, Any]) -> None:
@@ -196,70 +214,3 @@ def _from_sql(row: Row) -> JobRecord:
     tags, labels, more = values[-3:]
     values[-3:] = tuple(json.loads(tags)) if tags else (), json.loads(labels) if labels else {}, json.loads(more) if more else {}
     return JobRecord(*values)
-
-
-KEYS = {
-    "jobName": "name",
-    "submissionTime": "number",
-    "username": "username",
-    "vc": "vc",
-    "retries": "retries",
-    "totalTaskNumber": "tasks",
-    "totalGpuNumber": "gpus",
-    "state": "state",
-    "completionTime": "ended",
-    "jobPriority": "priority",
-}
-
-
-def _listed(database: Database, query: JobQuery) -> JobPage:
-    conditions, values = ["1 = 1"], []
-
-    def among(column: str, wanted: Iterable[Any]) -> None:
-        found = [value for value in wanted if value is not None]
-        either = []
-        if found:
-            either.append(f"{column} IN ({', '.join('?' * len(found))})")
-            values.extend(found)
-        if None in wanted:
-            either.append(f"{column} IS NULL")
-        if either:
-            conditions.append(f"({' OR '.join(either)})")
-
-    among("username", query.users)
-    among("vc", query.vcs)
-    among("state", query.states)
-    among("execution_type", query.types)
-    among("priority", query.priorities)
-    tagged = "EXISTS (SELECT 1 FROM job_marks WHERE job_marks.number = jobs.number AND mark = ?)"
-    if query.tags_contain:
-        conditions.append(f"({' OR '.join([tagged] * len(query.tags_contain))})")
-        values.extend(map(tag_mark, query.tags_contain))
-    for tag in query.tags_not_contain:
-        conditions.append(f"NOT {tagged}")
-        values.append(tag_mark(tag))
-    for key, value in query.labels.items():
-        conditions.append(tagged)
-        values.append(label_mark(key, value))
-    if query.keyword:
-        conditions.append("(replace(name, ?, '') <> name OR replace(username, ?, '') <> username OR replace(vc, ?, '') <> vc)")
-        values.extend([query.keyword] * 3)
-    if query.newer_than is not None:
-        conditions.append("submitted > ?")
-        values.append(query.newer_than)
-    if query.seen_by is not None:
-        user, vcs = query.seen_by
-        conditions.append(f"(username = ? OR vc IN ({', '.join('?' * len(vcs))}))")
-        values.extend([user, *vcs])
-    where = " AND ".join(conditions)
-    total = None
-    if query.want_total:
-        row = database.one(f"SELECT count(*) FROM jobs WHERE {where}", values)  # noqa: S608  # our own names
-        total = row[0] if row else 0
-    way = "DESC" if query.descending else "ASC"
-    key = KEYS[query.order]
-    rows = database.read(
-        f"{SELECT} WHERE {where} ORDER BY {key} IS NULL {way}, {key} {way}, number {way} LIMIT ? OFFSET ?",
-        (*values, query.limit, query.offset),
-    )
-    return JobPage(tuple(map(_from_sql, rows)), total)
