@@ -10,19 +10,21 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pailot.store.server import ORDERS, JobQuery, JobRecord, columns, listing
-from pailot.store.server.columns import Names, Order, nth
+from pailot.store.server.columns import Bits, Names, Order, nth, places
 from pailot.store.server.listing import Columns, label_mark, tag_mark
 from tests.unit.store.listing_model import QUERIES, RECORDS, STEPS, listed
 
 
-@pytest.fixture(params=[(20_000, 255, 1024), (3, 255, 2), (0, 2, 2), (-1, 0, 3)], ids=["plain", "few", "wide", "walk"])
+@pytest.fixture(params=[(8_000, 128, 4096, 0), (3, 128, 2, 4), (0, 2, 2, 0), (-1, 0, 1, 1)], ids=["plain", "few", "wide", "walk"])
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds so small that a dozen jobs come to where else a million would."""
-    few, narrow, block = request.param
-    monkeypatch.setattr(columns, "FEW", few)
+    few, narrow, bucket, tried = request.param
     monkeypatch.setattr(listing, "FEW", few)
     monkeypatch.setattr(columns, "NARROW", narrow)
-    monkeypatch.setattr(columns, "BLOCK", block)
+    monkeypatch.setattr(columns, "SMALLEST_BUCKET", bucket)
+    monkeypatch.setattr(columns, "MOST_BUCKETS", 5)
+    monkeypatch.setattr(columns, "FIRST_TRIED", tried)
+    monkeypatch.setattr(columns, "SPARSE", few)
     monkeypatch.setattr(listing, "KEYWORDS_KEPT", 2)
     monkeypatch.setattr(listing, "MARKS_KEPT", 2)
 
@@ -105,7 +107,7 @@ def _rows(records: list[JobRecord], start: int) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_more_users_than_a_byte_has_codes() -> None:
+def test_more_users_than_a_byte_has_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = random.Random(7)
     pair = Pair()
     for number in range(900):
@@ -114,6 +116,7 @@ def test_more_users_than_a_byte_has_codes() -> None:
     for number in list(pair.jobs)[::5]:
         pair.step("remove", list(pair.jobs).index(number), None)
     assert not pair.columns.category["user"].narrow
+    monkeypatch.setattr(listing, "FEW", 20)
     for order in ORDERS:
         for descending in (True, False):
             for users in ((), ("heavy",), ("heavy", "user7", "user8"), tuple(f"user{number}" for number in range(390))):
@@ -122,48 +125,51 @@ def test_more_users_than_a_byte_has_codes() -> None:
             pair.ask(JobQuery(keyword="7", states=("WAITING",), order=order, descending=descending, offset=5))
 
 
-@given(st.binary(max_size=50), st.integers(0, 5), st.integers(0, 60), st.integers(0, 10), st.booleans())
-@example(b"\1" * 20_000, 1, 12_345, 3, True)
-@example(b"\0\1" * 20_000, 1, 12_345, 3, False)
-def test_nth(marked: bytes, byte: int, skip: int, limit: int, descending: bool) -> None:
-    places = [place for place, found in enumerate(marked) if found == byte]
+@given(st.integers(0, 1 << 70), st.integers(0, 60), st.integers(1, 10), st.booleans())
+@example((1 << 20_000) - 1, 12_345, 3, True)
+@example(int("10" * 20_000, 2), 12_345, 3, False)
+def test_nth(mask: int, skip: int, limit: int, descending: bool) -> None:
+    slots = [slot for slot in range(mask.bit_length()) if mask >> slot & 1]
+    assert list(places(mask)) == slots
     if descending:
-        places.reverse()
-    assert nth(marked, byte, skip, limit, descending=descending) == places[skip : skip + limit]
+        slots.reverse()
+    assert nth(mask, skip, limit, descending=descending) == slots[skip : skip + limit]
 
 
-@given(st.lists(st.text(max_size=6)), st.text(min_size=1, max_size=3))
-@example(["aaaa", "a", "", "aa"], "aa")
-@example(["ab", "ba"], "bb")
-def test_parts_of_names(names: list[str], part: str) -> None:
+@given(st.lists(st.text(max_size=6)), st.text(min_size=1, max_size=3), st.sampled_from([0, 20_000]))
+@example(["aaaa", "a", "", "aa"], "aa", 0)
+@example(["ab", "ba"], "bb", 0)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_parts_of_names(monkeypatch: pytest.MonkeyPatch, names: list[str], part: str, sparse: int) -> None:
+    monkeypatch.setattr(columns, "SPARSE", sparse)
     kept = Names()
-    kept.extend(names := [name.encode(errors="replace").decode() for name in names])
+    names = [name.encode(errors="replace").decode() for name in names]
+    kept.extend(names)
     part = part.encode(errors="replace").decode()
-    wanted = [part in name for name in names]
-    for few in (0, 20_000):
-        columns.FEW, before = few, columns.FEW
-        try:
-            assert list(map(bool, kept.containing(part.encode()))) == wanted
-        finally:
-            columns.FEW = before
+    wanted = sum((part in name) << slot for slot, name in enumerate(names))
+    assert kept.containing(part.encode()) == wanted
+    assert [kept[slot].decode() for slot in range(len(kept))] == names
 
 
 def test_an_order_stays_sorted_through_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "BLOCK", 4)
+    monkeypatch.setattr(columns, "SMALLEST_BUCKET", 4)
+    monkeypatch.setattr(columns, "MOST_BUCKETS", 9)
     chosen = random.Random(1)
-    keys = [chosen.randrange(20) for _ in range(300)]
-    order = Order(keys.__getitem__, sorted(range(100), key=keys.__getitem__))
-    there = set(range(100))
-    for slot in range(100, 300):
+    keys = [chosen.randrange(20) for _ in range(400)]
+    alive = Bits()
+    alive.mask = (1 << 100) - 1
+    order = Order(keys.__getitem__, alive)
+    order.fill(sorted(range(100), key=keys.__getitem__))
+    for slot in range(100, 400):
+        alive[slot] = 1
         order.add(slot)
-        there.add(slot)
-        gone = chosen.choice(sorted(there))
+        gone = chosen.choice(list(places(alive.mask)))
+        order.remove(gone)
         if chosen.random() < 0.7:
-            order.remove(gone)
-            there.remove(gone)
-    wanted = sorted(there, key=lambda slot: (keys[slot], slot))
-    assert list(order) == wanted
-    assert len(order) == len(wanted)
-    for key in range(20):
-        alike = [slot for slot in wanted if keys[slot] == key]
-        assert list(order.equal(key, len(alike))) == alike
+            alive[gone] = 0
+        else:
+            keys[gone] = chosen.randrange(20)
+            order.add(gone)
+    wanted = sorted(places(alive.mask), key=lambda slot: (keys[slot], slot))
+    assert order.page(alive.mask, 0, 1000, descending=False) == wanted
+    assert order.page(alive.mask, 7, 20, descending=True) == wanted[::-1][7:27]

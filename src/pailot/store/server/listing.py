@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 
 from ...values import Value
-from .columns import ALL_BITS, FEW, Category, Names, Order, nth
+from .columns import Bits, Category, Names, Order, from_bytes, nth, places, rank
 from .records import ORDERS, BadValue
 
 TYPE_CHECKING = False
@@ -42,14 +42,18 @@ ORDERED_BY = {
     "state": "state",
     "jobPriority": "priority",
 }
+MOVED_BY = {"completionTime": "ended", **ORDERED_BY}
+"""Which change moves a job in which order."""
 LISTED = frozenset((*CATEGORIES, "ended"))
 LOAD = f"SELECT number, name, submitted, ended, {', '.join(CATEGORIES.values())} FROM jobs ORDER BY number"  # noqa: S608
 NUMBERS = "SELECT number FROM job_marks WHERE mark = ?"
 FREQUENT = "SELECT mark FROM job_marks GROUP BY mark HAVING count(*) >= ? ORDER BY count(*) DESC LIMIT ?"
 
 NEVER = float("inf")
-KEYWORDS_KEPT = 8
-MARKS_KEPT = 32
+FEW = 8_000
+"""So many jobs are rather sorted, or searched, one by one."""
+KEYWORDS_KEPT = 32
+MARKS_KEPT = 64
 DEAD_SHARE = 4
 """When one of so many slots belongs to a job that is gone, the columns are made anew without those."""
 
@@ -66,101 +70,128 @@ class Columns:
 
     def __init__(self) -> None:
         self.numbers = array("q")
-        self.alive = bytearray()
+        self.alive = Bits()
         self.dead = 0
-        self.submitted = array("d")
+        self.latest = array("d")
+        """The latest time of submission up to each slot."""
+        self.early: dict[int, float] = {}
+        """The time of submission of slots where the clock had gone back."""
         self.ended = array("d")
         self.names = Names()
-        self.category = {name: Category(self.alive) for name in CATEGORIES}
-        self.by_name = Order(self.names.__getitem__)
-        self.by_end = Order(self.ended.__getitem__)
-        self.in_time = True
-        """Whether each was submitted no earlier than the one before, by the clock."""
-        self.keywords: dict[str, bytearray] = {}
-        self.marks: dict[str, bytearray] = {}
+        self.category = {name: Category() for name in CATEGORIES}
+        self.orders = {name: Order(self._key(name), self.alive) for name in ("jobName", "completionTime")}
+        self.keywords: dict[str, Bits] = {}
+        self.marks: dict[str, Bits] = {}
 
     # Filling
 
     def load(self, chunks: Iterable[list[tuple[Any, ...]]]) -> None:
         """Everything, from rows of `LOAD`."""
+        codes = {name: array("I") for name in CATEGORIES}
         for rows in chunks:
             numbers, names, submitted, ended, *categories = zip(*rows, strict=True)
             self.numbers.extend(numbers)
             self.names.extend(names)
-            self.submitted.extend(submitted)
+            self._submitted(submitted)
             self.ended.extend([NEVER if end is None else end for end in ended])
-            for category, values in zip(self.category.values(), categories, strict=True):
-                category.extend(values)
-        count = len(self.numbers)
-        self.alive.extend(b"\1" * count)
-        self.sort()
-
-    def sort(self) -> None:
-        """The orders, of slots that are all alive."""
-        count = len(self.numbers)
-        self.in_time = all(map(float.__le__, self.submitted, self.submitted[1:]))
-        names = bytes(self.names.text).split(bytes([Names.END]))
-        self.by_name = Order(self.names.__getitem__, sorted(range(count), key=names.__getitem__))
-        del names
-        self.by_end = Order(self.ended.__getitem__, sorted(range(count), key=self.ended.__getitem__))
+            for name, values in zip(CATEGORIES, categories, strict=True):
+                codes[name].extend(self.category[name].encode(values))
+        for name in CATEGORIES:
+            self.category[name].fill(codes.pop(name))
+        self._sort()
 
     def without_the_dead(self) -> Columns:
         """The same jobs, without the slots of those that are gone."""
-        from itertools import compress
+        slots = list(places(self.alive.mask))
+
+        def rows() -> Iterable[list[tuple[Any, ...]]]:
+            for start in range(0, len(slots), 20_000):
+                yield [
+                    (
+                        self.numbers[slot],
+                        self.names[slot].decode(),
+                        self.early.get(slot, self.latest[slot]),
+                        None if self.ended[slot] == NEVER else self.ended[slot],
+                        *(category[slot] for category in self.category.values()),
+                    )
+                    for slot in slots[start : start + 20_000]
+                ]
 
         fresh = Columns()
-        fresh.numbers = array("q", compress(self.numbers, self.alive))
-        fresh.submitted = array("d", compress(self.submitted, self.alive))
-        fresh.ended = array("d", compress(self.ended, self.alive))
-        fresh.alive.extend(b"\1" * len(fresh.numbers))
-        slots = list(compress(range(len(self.numbers)), self.alive))
-        fresh.names.extend([self.names[slot].decode() for slot in slots])
-        for name, category in self.category.items():
-            fresh.category[name].extend([category.value(slot) for slot in slots])
-        fresh.marks = {mark: bytearray(compress(mask, self.alive)) for mark, mask in self.marks.items()}
-        fresh.sort()
+        fresh.load(rows())
         return fresh
+
+    def _sort(self) -> None:
+        """The orders, of slots that are all alive."""
+        count = len(self.numbers)
+        self.alive.mask = (1 << count) - 1
+        self.orders["jobName"].spread(self.names, count)
+        self.orders["completionTime"].spread(self.ended, count)
+        for order, name in ORDERED_BY.items():
+            if not self.category[name].narrow:
+                self._wide(order)
+
+    def _wide(self, order: str) -> Order:
+        """The order of a column with many values, made when it has become so."""
+        if order not in self.orders:
+            category = self.category[ORDERED_BY[order]]
+            fresh = Order(self._key(order), self.alive)
+            fresh.fill(category.by_value(self.alive.mask, len(self.numbers)))
+            self.orders[order] = fresh
+        return self.orders[order]
+
+    def _submitted(self, moments: Sequence[float]) -> None:
+        latest = self.latest[-1] if self.latest else -NEVER
+        for slot, moment in enumerate(moments, len(self.latest)):
+            if moment < latest:
+                self.early[slot] = moment
+            else:
+                latest = moment
+            self.latest.append(latest)
 
     # Changing
 
     def slot(self, number: int) -> int | None:
-        place = bisect_left(self.numbers, number)
+        place = number - self.numbers[0] if self.numbers else 0  # right at once where no job is gone
+        if not (0 <= place < len(self.numbers) and self.numbers[place] == number):
+            place = bisect_left(self.numbers, number)
         return place if place < len(self.numbers) and self.numbers[place] == number and self.alive[place] else None
 
     def add(self, number: int, record: JobRecord, marks: Sequence[str]) -> None:
-        if self.slot(number) is not None:
+        if self.numbers and self.numbers[-1] >= number:
             return  # it was there when the columns were filled
-        self.in_time = self.in_time and (not self.submitted or record.submitted >= self.submitted[-1])
+        slot = len(self.numbers)
         self.numbers.append(number)
-        self.alive.append(1)
-        self.names.append(record.name)
-        self.submitted.append(record.submitted)
+        self.alive[slot] = 1
+        self.names.extend((record.name,))
+        self._submitted((record.submitted,))
         self.ended.append(NEVER if record.ended is None else record.ended)
         for name, category in self.category.items():
-            category.append(getattr(record, name))
-        slot = len(self.numbers) - 1
-        self.by_name.add(slot)
-        self.by_end.add(slot)
-        for keyword, mask in self.keywords.items():
-            mask.append(keyword in record.name or keyword in record.user or keyword in record.vc)
-        for mark, mask in self.marks.items():
-            mask.append(mark in marks)
+            category[slot] = getattr(record, name)
+        for order in self.orders.values():
+            order.add(slot)
+        for keyword, bits in self.keywords.items():
+            bits[slot] = keyword in record.name or keyword in record.user or keyword in record.vc
+        for mark, bits in self.marks.items():
+            bits[slot] = mark in marks
 
     def change(self, number: int, changes: Mapping[str, Any]) -> None:
         slot = self.slot(number)
         if slot is None:
             return
+        moved = [self.orders[order] for order in self.orders if MOVED_BY.get(order) in changes]
+        for order in moved:
+            order.remove(slot)
         for name, value in changes.items():
             if name == "ended":
-                self.by_end.remove(slot)
                 self.ended[slot] = NEVER if value is None else value
-                self.by_end.add(slot)
             elif name in CATEGORIES:
-                self.category[name].set(slot, value)
+                self.category[name][slot] = value
+        for order in moved:
+            order.add(slot)
         if "vc" in changes:
-            for keyword, mask in self.keywords.items():
-                user, vc = self.category["user"].value(slot), self.category["vc"].value(slot)
-                mask[slot] = keyword.encode() in self.names[slot] or keyword in user or keyword in vc
+            for keyword, bits in self.keywords.items():
+                bits[slot] = self._has(keyword, keyword.encode(), slot)
 
     def mark(self, number: int, mark: str, *, wanted: bool) -> None:
         slot = self.slot(number)
@@ -171,10 +202,8 @@ class Columns:
         slot = self.slot(number)
         if slot is None:
             return
-        self.by_name.remove(slot)
-        self.by_end.remove(slot)
-        for category in self.category.values():
-            category.drop(slot)
+        for order in self.orders.values():
+            order.remove(slot)
         self.alive[slot] = 0
         self.dead += 1
 
@@ -183,139 +212,113 @@ class Columns:
     def find(self, query: JobQuery, marked: Mapping[str, Sequence[int]]) -> Found:
         """`marked` gives the numbers of jobs for marks that are not kept here."""
         mask = self._filtered(query, marked)
-        total = len(self.numbers) - self.dead if mask is None else mask.bit_count()
-        slots = self._page(query, mask, total) if total and query.limit > 0 and query.offset < total else []
+        total = mask.bit_count()
+        slots = self._page(query, mask, total) if query.limit > 0 and query.offset < total else []
         return Found([self.numbers[slot] for slot in slots], total)
 
-    def _filtered(self, query: JobQuery, marked: Mapping[str, Sequence[int]]) -> int | None:
-        """The mask of what the query finds, as a whole number; None for everything."""
+    def _filtered(self, query: JobQuery, marked: Mapping[str, Sequence[int]]) -> int:
         category = self.category
-        masks = [
-            category[name].mask(wanted)
-            for name, wanted in (
-                ("user", query.users),
-                ("vc", query.vcs),
-                ("state", query.states),
-                ("priority", query.priorities),
-                ("execution_type", query.types),
-            )
-            if wanted
-        ]
+        mask = self.alive.mask
+        for name, wanted in (
+            ("state", query.states),
+            ("user", query.users),
+            ("vc", query.vcs),
+            ("priority", query.priorities),
+            ("execution_type", query.types),
+        ):
+            if wanted:
+                mask = category[name].mask(wanted, mask)
         if query.seen_by is not None:
-            masks.append(category["user"].mask((query.seen_by[0],)) | category["vc"].mask(query.seen_by[1]))
+            user, vcs = query.seen_by
+            mask = category["user"].mask((user,), mask) | category["vc"].mask(vcs, mask)
+        if query.newer_than is not None:
+            mask = self._newer(query.newer_than, mask)
         if query.tags_contain:
             either = 0
             for tag in query.tags_contain:
                 either |= self._marked(tag_mark(tag), marked)
-            masks.append(either)
-        masks += [self._marked(label_mark(key, value), marked) for key, value in query.labels.items()]
-        if query.newer_than is not None:
-            masks.append(self._newer(query.newer_than))
+            mask &= either
+        for key, value in query.labels.items():
+            mask &= self._marked(label_mark(key, value), marked)
         for tag in query.tags_not_contain:
-            if without := self._marked(tag_mark(tag), marked):
-                masks.append(self._everything() & ~without)
-        if self.dead and (masks or query.keyword):
-            masks.append(int.from_bytes(self.alive, "little"))
-        elif self.dead:
-            return int.from_bytes(self.alive, "little")
-        result = None
-        for mask in masks:
-            result = mask if result is None else result & mask
-        return self._with_keyword(query.keyword, result) if query.keyword else result
+            mask ^= mask & self._marked(tag_mark(tag), marked)
+        return self._with_keyword(query.keyword, mask) if query.keyword and mask else mask
 
-    def _with_keyword(self, keyword: str, others: int | None) -> int:
+    def _with_keyword(self, keyword: str, mask: int) -> int:
         try:
             part = keyword.encode()
         except UnicodeEncodeError:
             return 0
         kept = self.keywords.pop(keyword, None)
-        if kept is None and others is not None and (left := others.bit_count()) <= FEW:
-            user, vc = self.category["user"], self.category["vc"]
-            marked = bytearray(len(self.numbers))
-            for slot in nth(others.to_bytes(len(self.numbers), "little"), 1, 0, left, descending=False):
-                marked[slot] = part in self.names[slot] or keyword in user.value(slot) or keyword in vc.value(slot)
-            return int.from_bytes(marked, "little")
         if kept is None:
-            kept = self.names.containing(part)
+            for shorter, bits in self.keywords.items():
+                if shorter in keyword:
+                    mask &= bits.mask  # somebody goes on typing
+        if kept is None and mask.bit_count() <= FEW:
+            few = Bits()
+            for slot in places(mask):
+                few[slot] = self._has(keyword, part, slot)
+            return few.mask
+        if kept is None:
+            kept = Bits()
+            kept.mask = self.names.containing(part)
             for name in ("user", "vc"):
                 values = self.category[name].matching(lambda value: keyword in value)
-                if values:
-                    both = int.from_bytes(kept, "little") | self.category[name].mask(values)
-                    kept = bytearray(both.to_bytes(len(kept), "little"))
+                kept.mask |= self.category[name].mask(values, self.alive.mask)
             while len(self.keywords) >= KEYWORDS_KEPT:
                 del self.keywords[next(iter(self.keywords))]
         self.keywords[keyword] = kept  # the latest last
-        found = int.from_bytes(kept, "little")
-        return found if others is None else found & others
+        return mask & kept.mask
 
-    def _page(self, query: JobQuery, mask: int | None, total: int) -> list[int]:
+    def _has(self, keyword: str, part: bytes, slot: int) -> bool:
+        return part in self.names[slot] or keyword in self.category["user"][slot] or keyword in self.category["vc"][slot]
+
+    def _page(self, query: JobQuery, mask: int, total: int) -> list[int]:
         skip, limit, descending = query.offset, query.limit, query.descending
-        count = len(self.numbers)
         column = ORDERED_BY.get(query.order)
-        by_time = query.order == "submissionTime" or (column == "user" and len(set(query.users)) == 1)
-        marked = None if mask is None else mask.to_bytes(count, "little")
-        if by_time:
-            return nth(self.alive if marked is None else marked, 1, skip, limit, descending=descending)
-        if marked is not None and total <= FEW:
-            slots = nth(marked, 1, 0, total, descending=False)
-            slots.sort(key=self._key(query.order))  # equal ones stay in the order of submission
+        if query.order == "submissionTime" or (column == "user" and len(set(query.users)) == 1):
+            return nth(mask, skip, limit, descending=descending)
+        if total <= FEW:
+            slots = sorted(places(mask), key=self._key(query.order))  # equal ones stay in the order of submission
             if descending:
                 slots.reverse()
             return slots[skip : skip + limit]
-        if column is None:
-            return (self.by_name if query.order == "jobName" else self.by_end).page(marked, skip, limit, descending=descending)
-        category = self.category[column]
-        if not category.narrow:
-            return category.order.page(marked, skip, limit, descending=descending)
-        codes = category.plane
-        if marked is not None:
-            kept = int.from_bytes(marked.translate(ALL_BITS), "little") & int.from_bytes(codes, "little")
-            codes = bytearray(kept.to_bytes(count, "little"))
-        found: list[int] = []
-        ordered = category.sorted_codes()
-        for code in reversed(ordered) if descending else ordered:
-            if not category.counts[code]:
-                continue
-            here = codes.count(code)
-            if skip >= here:
-                skip -= here
-                continue
-            found += nth(codes, code, skip, limit - len(found), descending=descending)
-            skip = 0
-            if len(found) >= limit:
-                break
-        return found
+        if column is not None and self.category[column].narrow:
+            return self.category[column].page(mask, skip, limit, descending=descending)
+        return self._wide(query.order).page(mask, skip, limit, descending=descending)
 
     def _key(self, order: str) -> Callable[[int], Any]:
         if order == "jobName":
             return self.names.__getitem__
         if order == "completionTime":
             return self.ended.__getitem__
-        value = self.category[ORDERED_BY[order]].value
-        return lambda slot: ((found := value(slot)) is None, found)
+        category = self.category[ORDERED_BY[order]]
+        return lambda slot: rank(category[slot])
 
     def _marked(self, mark: str, marked: Mapping[str, Sequence[int]]) -> int:
-        mask = self.marks.get(mark)
-        if mask is None:
-            mask = bytearray(len(self.numbers))
-            for number in marked.get(mark, ()):
+        bits = self.marks.get(mark)
+        if bits is None:
+            numbers = marked.get(mark, ())
+            marks = bytearray(len(self.numbers))
+            for number in numbers:
                 slot = self.slot(number)
                 if slot is not None:
-                    mask[slot] = 1
-            if len(marked.get(mark, ())) > FEW // 4:
+                    marks[slot] = 1
+            bits = Bits()
+            bits.mask = from_bytes(marks)
+            if len(numbers) > FEW // 4:
                 while len(self.marks) >= MARKS_KEPT:
                     del self.marks[next(iter(self.marks))]
-                self.marks[mark] = mask
-        return int.from_bytes(mask, "little")
+                self.marks[mark] = bits
+        return bits.mask
 
-    def _newer(self, moment: float) -> int:
-        if self.in_time:
-            first = bisect_right(self.submitted, moment)
-            return int.from_bytes(bytes(first) + b"\1" * (len(self.numbers) - first), "little")
-        return int.from_bytes(bytes(map(moment.__lt__, self.submitted)), "little")
-
-    def _everything(self) -> int:
-        return int.from_bytes(b"\1" * len(self.numbers), "little")
+    def _newer(self, moment: float, mask: int) -> int:
+        first = bisect_right(self.latest, moment)
+        mask = mask >> first << first
+        late = Bits()
+        for slot, submitted in self.early.items():
+            late[slot] = slot >= first and submitted <= moment
+        return mask ^ (mask & late.mask)
 
 
 def tag_mark(tag: str) -> str:
