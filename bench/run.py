@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from containers import containers
 from jobs import largest_job, two_role_job
 from running import Figure, after_the_end, launcher_memory, log_throughput, many_tasks, small_jobs
+from server_list import server_list
 
 from pailot.planning import plan
 from pailot.protocol import read
@@ -196,6 +197,7 @@ MEASURES: dict[str, Callable[..., list[Figure]]] = {
     "hostile-input": hostile_input,
     "placing": placing,
     "containers": containers,
+    "server-list": server_list,
 }
 
 

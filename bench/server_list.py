@@ -39,7 +39,10 @@ def server_list(*, quick: bool) -> list[Figure]:
             places["PostgreSQL"] = server.new_url()
         try:
             for name, url in places.items():
-                fill(url, count)
+                if name == "SQLite":
+                    fill(url, count)
+                else:
+                    copy(places["SQLite"], url)
                 command = [sys.executable, __file__, url, "300" if quick else "1500"]
                 done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
                 median, worst, load, memory = map(float, done.stdout.split())
@@ -112,6 +115,21 @@ def fill(url: str, count: int) -> None:
                     batch.execute_many(INSERT, rows)
                     batch.execute_many("INSERT INTO job_marks (mark, number) VALUES (?, ?)", marks)
                 rows, marks = [], []
+
+
+def copy(source: str, target: str) -> None:
+    """The same rows into PostgreSQL."""
+    import psycopg
+
+    ServerStore.open(target).close()
+    with ServerStore.open(source) as store, psycopg.connect(target) as connection:
+        for table in ("jobs", "job_marks"):
+            columns = [row[1] for row in store.database.read(f"PRAGMA table_info({table})")]
+            with connection.cursor().copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as writer:
+                for rows in store.database.stream(f"SELECT {', '.join(columns)} FROM {table}"):
+                    for row in rows:
+                        writer.write_row(row)
+        connection.execute("ANALYZE")
 
 
 def queries(count: int, total: int) -> Iterator[JobQuery]:
