@@ -323,6 +323,7 @@ class LocalEngine:
             role.instances * sum(count for label, count in role.resources.ports.items() if label not in role.port_base)
             for role in plan.roles.values()
         )
+        begun: dict[int, int] = {}  # roles that begin at the same port share the ports from there on
         pool = iter(self.ports.take(total + masters)) if needed or masters else iter(())
         for role in plan.roles.values():
             for index in range(role.instances):
@@ -330,7 +331,8 @@ class LocalEngine:
                 for label, count in role.resources.ports.items():
                     first = role.port_base.get(label)
                     if first:
-                        mine[label] = tuple(self.ports.take_exactly(first + index * count, count))
+                        mine[label] = tuple(self.ports.take_exactly(first + begun.get(first, 0), count))
+                        begun[first] = begun.get(first, 0) + count
                     else:
                         mine[label] = tuple(next(pool) for _ in range(count))
                 if index == 0 and "master" not in mine:

@@ -1,0 +1,73 @@
+"""What a job leaves behind, as luigi asks for it."""
+
+from __future__ import annotations
+
+import os
+
+import luigi
+
+from ..settings import Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+VARIABLE = "PAI_DEFAULT_FS_URI"
+
+
+def resolved(path: str) -> str:
+    """A path with `$PAI_DEFAULT_FS_URI` replaced by what the setting says."""
+    if VARIABLE not in path:
+        return path
+    base = Settings().default_fs_uri
+    return path.replace(f"${{{VARIABLE}}}", base).replace(f"${VARIABLE}", base)
+
+
+def target(uri: str) -> luigi.Target:
+    """The target for a folder: on this machine, in HDFS, or wherever fsspec reaches."""
+    uri = resolved(uri)
+    if uri.startswith("file://"):
+        uri = uri.removeprefix("file://")
+    if "://" not in uri:
+        return Folder(uri)
+    if uri.startswith("hdfs://"):
+        from luigi.contrib.hdfs import HdfsTarget
+
+        return HdfsTarget(uri)
+    return UriTarget(uri)
+
+
+class Folder(luigi.LocalTarget):
+    """A folder of this machine; it is there when something is in it."""
+
+    def exists(self) -> bool:
+        try:
+            return bool(os.listdir(self.path))
+        except NotADirectoryError:
+            return True  # a file
+        except FileNotFoundError:
+            return False
+
+
+class UriTarget(luigi.Target):
+    """A place that an fsspec driver knows."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri = self.path = uri
+
+    def exists(self) -> bool:
+        from ..engines.local.channels import check_uri
+
+        check_uri(self.uri)
+        import fsspec
+
+        files, path = fsspec.core.url_to_fs(self.uri)
+        return bool(files.exists(path))
+
+    def open(self, mode: str = "r") -> Any:
+        import fsspec
+
+        return fsspec.open(self.uri, mode).open()
+
+    def __repr__(self) -> str:
+        return f"UriTarget({self.uri!r})"

@@ -1,0 +1,267 @@
+"""Jobs as luigi tasks: started once, followed live, stopped with the pipeline."""
+
+from __future__ import annotations
+
+import abc
+import json
+import logging
+import os
+
+import luigi
+
+from ..protocol.problems import PailotError
+from ..sdk.job import Job, load, loads
+from ..settings import Settings
+from .config import OpenPai
+from .jobs import PaiJob, TaskRole, slot_to_dict
+from .places import LOCAL, SUCCEEDED, PaiJobFailed, place_for
+from .targets import VARIABLE, resolved, target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .places import Place, Started
+
+logger = logging.getLogger("luigi-interface")
+SESSION = f"{os.getpid()}-{os.urandom(6).hex()}"
+"""This luigi process; the forked workers of a pipeline share it."""
+ENDED = ("SUCCEEDED", "FAILED", "STOPPED", "LOST")
+
+
+class JobTask(luigi.Task):
+    """What all tasks that are jobs have in common."""
+
+    pai_url: str | None = None
+    """The server of this task, or 'local'; as in luigi's configuration if it is None."""
+    token: str | None = None
+    """The token of this task; as in luigi's configuration if it is None."""
+
+    @property
+    def job_name(self) -> str:
+        raise NotImplementedError
+
+    def _job(self, *, again: bool) -> tuple[Job, dict[str, Any] | None]:
+        """The job, and as version 1 if it is one; `again`: luigi itself tries it once more."""
+        raise NotImplementedError
+
+    def _place(self) -> Place:
+        config = OpenPai()
+        return place_for(
+            self.pai_url or config.pai_url,
+            config.username,
+            config.password,
+            config.expiration,
+            self.token or (None if self.pai_url else config.token),
+        )
+
+    def run(self) -> None:
+        """Start the job, or join the one that is running already, and wait until it has succeeded."""
+        place = self._place()
+        latest = place.latest(self.job_name)
+        if latest is not None and latest.state() not in (*SUCCEEDED, "FAILED", "STOPPED"):
+            logger.info("job %s is running already; waiting for it", self.job_name)
+            started = latest
+        else:
+            again = latest is not None and latest.session() == SESSION
+            job, v1 = self._job(again=again)
+            self._make_places()
+            started = place.start(self.job_name, job, v1)
+            logger.info("job %s has started: %s", self.job_name, started.url)
+        self._tell(self.set_tracking_url, started.url)
+        try:
+            self._follow(started)
+        except (KeyboardInterrupt, SystemExit):
+            if Settings()["luigi_stop_on_interrupt"]:
+                logger.info("job %s is being stopped", self.job_name)
+                started.stop()
+            raise
+        record = started.record()
+        if record["state"] not in SUCCEEDED:
+            raise PaiJobFailed.of({**record, "reason": record.get("reason") or ""})
+        logger.info("job %s has succeeded", self.job_name)
+
+    def complete(self) -> bool:
+        """Whether its job has succeeded; where no record of it is left, whether its output is there."""
+        latest = self._place().latest(self.job_name)
+        if latest is not None:
+            return latest.state() in SUCCEEDED
+        outputs = luigi.task.flatten(self.output())
+        return bool(outputs) and all(each.exists() for each in outputs)
+
+    def on_kill(self) -> None:
+        """Luigi's hook for external programs."""
+
+    def _make_places(self) -> None:
+        """Folders of this machine that the job expects."""
+
+    def _follow(self, started: Started) -> None:
+        from threading import Thread
+
+        def feed() -> None:
+            try:
+                for line in started.lines():
+                    logger.info("%s: %s", self.job_name, line)
+            except PailotError as error:
+                logger.debug("the log of %s cannot be followed: %s", self.job_name, error)
+
+        feeder = Thread(target=feed, name=f"log of {self.job_name}", daemon=True)
+        feeder.start()
+        for _ in started.changes():
+            self._report(started)
+        self._report(started)
+        feeder.join(10)
+
+    def _report(self, started: Started) -> None:
+        record = started.record()
+        tasks = [task["state"] for node in record["taskRoles"].values() for task in node["tasks"]]
+        ended = sum(state in ENDED for state in tasks)
+        words = f"{record['state']}" + (f", {ended} of {len(tasks)} tasks ended" if tasks else "")
+        self._tell(self.set_status_message, f"{words}: {record['reason']}" if record.get("reason") else words)
+        if tasks:
+            self._tell(self.set_progress_percentage, int(100 * ended / len(tasks)))
+
+    def _tell(self, callback: Any, value: Any) -> None:
+        if callback is not None:  # luigi sets it while a worker runs the task
+            callback(value)
+
+
+class PaiTask(JobTask):
+    """A job of version 1, with the properties of `luigi.contrib.pai.PaiTask`."""
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """Name of the job, required."""
+
+    @property
+    @abc.abstractmethod
+    def image(self) -> str:
+        """Docker image of all tasks, required."""
+
+    @property
+    @abc.abstractmethod
+    def tasks(self) -> list[TaskRole]:
+        """The task roles, at least one, required."""
+
+    @property
+    def auth_file_path(self) -> str | None:
+        """File with registry, user and password."""
+        return None
+
+    @property
+    def data_dir(self) -> str | None:
+        """Where the data is: PAI_DATA_DIR."""
+        return None
+
+    @property
+    def code_dir(self) -> str | None:
+        """Code that is brought to every task."""
+        return None
+
+    @property
+    def output_dir(self) -> str | None:
+        """Where output goes: PAI_OUTPUT_DIR."""
+        return f"${VARIABLE}/{self.name}/output"
+
+    @property
+    def virtual_cluster(self) -> str | None:
+        return "default"
+
+    @property
+    def gpu_type(self) -> str | None:
+        """Type of GPU to run on."""
+        return None
+
+    @property
+    def retry_count(self) -> int:
+        """How often the job is tried again. When luigi itself runs the task again, the job is not, so that retries add up."""
+        return 0
+
+    @property
+    def job_name(self) -> str:
+        return self.name
+
+    def pai_job(self) -> PaiJob:
+        """The job as it is sent to an OpenPAI server."""
+        job = PaiJob(self.name, self.image, self.tasks)
+        job.virtualCluster = self.virtual_cluster
+        job.authFile = self.auth_file_path
+        job.codeDir = self.code_dir
+        job.dataDir = self.data_dir
+        job.outputDir = self.output_dir
+        job.retryCount = self.retry_count
+        job.gpuType = self.gpu_type
+        return job
+
+    def _job(self, *, again: bool) -> tuple[Job, dict[str, Any] | None]:
+        v1: dict[str, Any] = json.loads(json.dumps(self.pai_job(), default=slot_to_dict))
+        if again:
+            v1["retryCount"] = 0
+        ours = dict(v1)
+        for key in ("dataDir", "codeDir", "outputDir", "authFile"):
+            if ours.get(key):
+                ours[key] = resolved(ours[key])
+        ours["jobEnvs"] = {VARIABLE: Settings().default_fs_uri}
+        ours["extras"] = {"luigi": {"session": SESSION, "task": self.task_id}}
+        return loads(json.dumps(ours)), v1
+
+    def _make_places(self) -> None:
+        found = resolved(self.output_dir or "")
+        if found and "://" not in found and (self.pai_url or OpenPai().pai_url) == LOCAL:
+            os.makedirs(found, exist_ok=True)
+
+    def output(self) -> luigi.Target | list[luigi.Target]:
+        """The output folder."""
+        return target(self.output_dir) if self.output_dir else []
+
+
+class ProtocolTask(JobTask):
+    """A job file of protocol v2, or a `pailot.Job`, as a task. Luigi parameters set the job's parameters of the same names.
+
+    class Train(ProtocolTask):
+        job = "train.yaml"
+        rate = luigi.FloatParameter()       # <% $parameters.rate %>
+    """
+
+    @property
+    def job(self) -> Job | str | os.PathLike[str]:
+        """The job, or the path of its file."""
+        raise NotImplementedError
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """Secrets of the job, given here rather than in the file."""
+        return {}
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """More changes of the job, by dotted paths."""
+        return {}
+
+    @property
+    def job_name(self) -> str:
+        """The job's name, with luigi's own mark where the task has parameters: each combination is a job."""
+        return self._read().name
+
+    def _read(self) -> Job:
+        found = self.job
+        read = load(found) if isinstance(found, str | os.PathLike) else found
+        given = {name: value for name, value in self.param_kwargs.items() if name in read.parameters}
+        changes = {**{f"parameters.{name}": _plain(value) for name, value in given.items()}, **self.overrides}
+        mark = f"-{self.task_id.rpartition('_')[2]}" if self.get_params() else ""
+        changed = read.changed(changes, secrets=self.secrets, name=f"{read.name}{mark}")
+        return changed
+
+    def _job(self, *, again: bool) -> tuple[Job, dict[str, Any] | None]:
+        note = {"extras.luigi": {"session": SESSION, "task": self.task_id}}
+        return self._read().changed({**note, **({"jobRetryCount": 0} if again else {})}), None
+
+    def output(self) -> list[luigi.Target]:
+        """None by default: the job's record tells whether it is complete."""
+        return []
+
+
+def _plain(value: Any) -> Any:
+    """A luigi parameter's value as a value of a job file."""
+    return value if isinstance(value, bool | int | float | str) or value is None else str(value)
