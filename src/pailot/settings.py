@@ -65,6 +65,8 @@ SETTINGS = (
     ),
     Setting("slurm_container", "What runs images on the nodes: apptainer, podman, docker, or words with {image}.", ""),
     Setting("slurm_poll_seconds", "How long Slurm is not asked at most; what happens is mostly seen without.", 15, "number"),
+    Setting("openpai_server", "Server that the engine openpai hands jobs to; empty: that of pailot login.", ""),
+    Setting("openpai_token", "Token for that server; empty: that of pailot login.", ""),
     Setting("code_limit_mb", "Largest code folder that can be sent along with a job, compressed.", 200, "number"),
     Setting("container_command", "Docker, Podman or nerdctl by name or path; empty: the first that answers.", ""),
     Setting("container_network", "Network of containers: host, or bridge (one a job, ports published).", "host"),

@@ -130,7 +130,8 @@ def _explain(error: Exception) -> int:
         print_problems(error.problems, sys.stderr)
         return INVALID
     if isinstance(error, PailotError):
-        print(f"pailot: {error}", file=sys.stderr)
+        hint = "; --server none looks at the runs of this machine" if getattr(error, "code", "") == "NoJobError" else ""
+        print(f"pailot: {str(error).rstrip('.') if hint else error}{hint}", file=sys.stderr)
         status: int = getattr(error, "exit_status", INVALID)
         return status
     if isinstance(error, OSError):

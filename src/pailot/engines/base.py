@@ -36,6 +36,8 @@ class Attempt(Value):
     sandbox: bool = False
     rotate_bytes: int = 0
     home: str = ""
+    source: str = ""
+    """The job file with its secrets, for an engine that hands the whole job on; never written."""
     descriptors: tuple[int, ...] = ()
     """What every process that stands for a task keeps open beside its own: the lock of the run."""
     code: str = ""

@@ -14,6 +14,7 @@ BUILT_IN = {
     "local": "pailot.engines.local.engine:LocalEngine",
     "docker": "pailot.engines.docker.engine:DockerEngine",
     "slurm": "pailot.engines.slurm.engine:SlurmEngine",
+    "openpai": "pailot.engines.openpai.engine:OpenpaiEngine",
 }
 
 GO_ON = frozenset({"slurm"})

@@ -50,6 +50,11 @@ class Masker:
         other._search = self._search
         return other
 
+    @property
+    def held(self) -> int | None:
+        """How many bytes wait for the next chunk; None while some of them are behind a mask that has gone out."""
+        return None if self._covered else len(self._held)
+
     def feed(self, chunk: bytes) -> bytes:
         """What may be shown now. Only an end that is the beginning of a secret waits for the next chunk."""
         if not self._search.groups:

@@ -48,6 +48,8 @@ class Surroundings(Value):
     rotate_bytes: int = 0
     code: str = ""
     """A folder whose content is copied into each task's working directory."""
+    source: str = ""
+    """The job file with its secrets in clear, where the engine hands the whole job on; never written."""
     run_as: str = ""
     """The Unix user whose processes the tasks are; empty for our own."""
 
@@ -89,6 +91,8 @@ class Driver:
         """Set from outside: the run is to make room, and to be started anew by whoever queues it."""
         self.stop_sent = ""
         self.killed = False
+        self.resumes = False
+        """Whether the first attempt was begun by a driver that is gone; the engine goes on with it."""
         self.first = 0
         """The number of the first attempt; more than 0 for a run that was begun before."""
         self.retries = {"user": 0, "platform": 0}
@@ -151,7 +155,8 @@ class Driver:
         """One attempt; answers who is to blame for its end (user, platform, stopped) and the verdict."""
         options = self.plan.options
         path = self.folder.attempt(number)
-        begun = self.engine.name in GO_ON and os.path.isdir(path)  # by another driver, who is gone
+        # By another driver, who is gone.
+        begun = (self.resumes or self.engine.name in GO_ON) and os.path.isdir(path)
         os.makedirs(path, exist_ok=begun)
         self.folder.keep_reserve(path)
         surroundings = self.surroundings
@@ -172,6 +177,7 @@ class Driver:
             descriptors=self.descriptors,
             run_as=surroundings.run_as,
             code=surroundings.code,
+            source=surroundings.source,
         )
         self.stop_sent, self.killed = "", False
         if self._asked_to_stop() and not begun:
@@ -197,7 +203,7 @@ class Driver:
         now = time.time()
         self.began = self.began or now
         self._set_state(RUNNING, number)
-        self._happened("started", attempt=number, tasks=self.plan.task_count)
+        self._happened("resumed" if self.resumes else "started", attempt=number, tasks=self.plan.task_count)
         self.watcher.started(number, notes)
         deadline = time.monotonic() + options.max_run_seconds if options.max_run_seconds else None
         return (yield from self._drive(attempt, deadline))
@@ -213,6 +219,7 @@ class Driver:
         tally = Tally(self.rules)
         claimed = 0
         cause, verdict = "user", None
+        hands_on = getattr(self.engine, "hands_on", False)  # an option: whoever runs the job applies its policy, and retries
         while self.engine.alive():
             yield self._until(deadline)
             for event in self.engine.events():
@@ -225,7 +232,7 @@ class Driver:
             for task in self.engine.newly_ended(attempt):
                 final = task.final or {}
                 self._happened("task-ended", role=task.role, index=task.index, attempt=attempt.number, **_brief(final))
-                if verdict is not None:
+                if verdict is not None or hands_on:
                     continue
                 if task.state == LOST:
                     cause, verdict = (
@@ -256,6 +263,7 @@ class Driver:
         self.engine.events()
         decided = getattr(self.engine, "decided", None)
         if decided is not None:
+            self.retries.update(getattr(self.engine, "retries", {}))
             return decided(attempt) or ("platform", Verdict(FAILED, "it ended without a result"))
         if verdict is None:
             return self._verdict_of_a_stop()
@@ -334,6 +342,11 @@ class Driver:
         elif kind in ("retry", "held"):
             details = {key: value for key, value in event.items() if key != "event"}
             self._happened(f"task-{kind}", **details)
+        elif kind == "state" and not self.stop_sent:
+            self._set_state(event["state"], attempt.number, reason=event["reason"])
+            self._happened("state", state=event["state"], reason=event["reason"])
+        elif kind == "job-retry":
+            self._happened(kind, attempt=event["attempt"], seconds=0, reason=event["reason"], why="the server tries it again")
 
     def _happened(self, event: str, **details: Any) -> None:
         self.watcher.happened(self.folder.note(event, **details))

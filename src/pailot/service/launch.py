@@ -108,8 +108,15 @@ def prepare(
         home=settings.home,
         sandbox=sandbox,
         rotate_bytes=int(settings.log_rotate_mb * 1_000_000),
+        source=_whole_source(job) if engine == "openpai" else "",
     )
     return Run(folder, plan, index, run_id, surroundings, engine)
+
+
+def _whole_source(job: Job) -> str:
+    from ..protocol.outgoing import outgoing
+
+    return outgoing(job)
 
 
 def _conflict(name: str) -> Conflict:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from ..store.server import JobRecord
 
 
+OUTLIVING = frozenset(("openpai",))
+"""Engines whose jobs go on without a process of ours, and are found again by asking."""
+
+
 class NoSuchRun(PailotError):
     """There is no run of that name or number."""
 
@@ -74,6 +78,13 @@ def recover(folder: JobFolder) -> dict[str, Any] | None:
         if reattach.goes_on(folder):
             return reattach.settle(folder)
         job = folder.job()
+        if job.get("engine") in OUTLIVING:
+            os.close(lock)
+            lock = -1
+            from .attach import attach
+
+            attach(folder)
+            return folder.verdict()
         rebooted = job.get("boot") != processes.boot_id()
         if not rebooted and _shims_alive(folder):
             return None
@@ -86,7 +97,8 @@ def recover(folder: JobFolder) -> dict[str, Any] | None:
         folder.note("ended", state=verdict["state"], reason=verdict["reason"])
         return verdict
     finally:
-        os.close(lock)
+        if lock >= 0:
+            os.close(lock)
 
 
 def wait(folder: JobFolder, seconds: float | None = None) -> bool:

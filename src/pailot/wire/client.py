@@ -244,17 +244,26 @@ class Client:
         attempt: int | None = None,
         task_attempt: int | None = None,
         offset: int = 0,
+        limit: int | None = None,
     ) -> bytes:
-        """A task's log from an offset to what is its end now."""
+        """A task's log from an offset to what is its end now, or so many bytes of it."""
         path = self._log_path(job, role, index, stream, attempt, task_attempt)
-        headers = {"Accept": "text/plain", **({"Range": f"bytes={offset}-"} if offset else {})}
+        headers = {"Accept": "text/plain"}
+        if offset or limit is not None:
+            headers["Range"] = f"bytes={offset}-" + ("" if limit is None else str(offset + limit - 1))
         try:
             reply = self._request("GET", path, None, headers)
         except Refused as error:
             if error.status == 416:
                 return b""  # nothing beyond that yet
             raise
-        return reply.body if reply.status == 206 or not offset else reply.body[offset:]
+        return reply.body if reply.status == 206 else reply.body[offset:]
+
+    def log_locations(self, job: str, attempt: int, role: str, index: int, task_attempt: int) -> list[dict[str, str]]:
+        """Where OpenPAI has the logs of a task attempt: `name` and `uri` of each."""
+        path = f"/jobs/{_part(job)}/attempts/{attempt}/taskRoles/{_part(role)}/taskIndex/{index}/attempts/{task_attempt}/logs"
+        found: list[dict[str, str]] = self._get(path)["locations"]
+        return found
 
     def follow_log(
         self,

@@ -1,0 +1,249 @@
+"""The engine `openpai`: a job is handed to another server as a whole, and followed from here.
+
+The server applies the completion policy and retries; the driver takes its verdict over (`decided`). The job's name there is
+ours with the id of the run, so that the same job can run again, and a submission be repeated. `remote.json` in the attempt's
+folder says where it is: whoever drives the run next goes on from there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+
+from ...lifecycle.completion import Verdict
+from ...lifecycle.states import FAILED, RUNNING, STOPPED
+from ...runtime.records import read_record, write_record
+from ...runtime.shim import claim_stop
+from ..base import ENDED, EngineError, Observed
+from .mirror import Mirror
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping, Sequence
+    from typing import Any
+
+    from ...wire.client import Client
+    from ..base import Attempt
+    from .follower import Follower
+
+LONGEST_NAME = 200
+
+
+class OpenpaiEngine:
+    """Hands attempts to another server."""
+
+    name = "openpai"
+    hands_on = True
+    wake = -1
+
+    def __init__(self, waiting: Callable[[str], None] = lambda _: None) -> None:
+        self.waiting = waiting
+        self._told: deque[dict[str, Any]] = deque()
+        self._events: list[dict[str, Any]] = []
+        self._ended: list[Observed] = []
+        self._reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._follower: Follower | None = None
+        self._verdict: Verdict | None = None
+        self._error: Exception | None = None
+        self._submitted: dict[str, Any] | None = None
+        self.observed = False
+        """Whether the server has said anything about the job."""
+        self.retries: dict[str, int] = {}
+        self.patience: float | None = None
+        """How long a server may be away before `give_up` is called; None: for ever."""
+        self.give_up: Callable[[], None] = lambda: None
+
+    # Starting
+
+    def start(self, attempt: Attempt) -> Sequence[str]:
+        import select
+
+        steps = self.starting(attempt, lambda: False)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                notes: Sequence[str] = end.value
+                return notes
+            select.select([self._reader], [], [])
+
+    def starting(self, attempt: Attempt, stopped: Callable[[], bool]) -> Generator[float | None, None, Sequence[str]]:
+        from .follower import Follower
+
+        path = os.path.join(attempt.folder, "remote.json")
+        known = read_record(path)
+        text = None
+        if known is None or not known["submitted"]:
+            if not attempt.source:
+                raise EngineError(
+                    "its launcher was killed before the job was submitted"
+                    if known
+                    else "the openpai engine needs the job file, which only pailot run and pailot rerun hand on"
+                )
+            known = {"job": _name_there(attempt), "server": self._server(), "submitted": False}
+            write_record(path, known)
+            text = _renamed(attempt.source, known["job"])
+        server = str(known["server"])
+        os.makedirs(os.path.join(attempt.folder, "tasks"), exist_ok=True)
+        self._follower = Follower(
+            lambda: self._connect(server),
+            known["job"],
+            text,
+            {role.name: role.instances for role in attempt.plan.roles.values()},
+            Mirror(attempt.folder, attempt.hidden),
+            self._tell,
+        )
+        self._follower.patience, self._follower.give_up = self.patience, self.give_up
+        self._follower.start()
+        while self._submitted is None and self._error is None:
+            yield None
+            self._take()
+        if self._error is not None:
+            self._follower = None
+            raise EngineError(str(self._error))
+        if text is not None:
+            assert self._submitted is not None
+            write_record(path, {**known, "submitted": True, "server": self._submitted["server"]})
+            self.waiting(f"submitted to {self._submitted['server']} as {self._submitted['job']}")
+        return []
+
+    # Watching
+
+    def observe(self, attempt: Attempt) -> Sequence[Observed]:
+        found = []
+        for role in attempt.plan.roles.values():
+            for index in range(role.instances):
+                final = read_record(os.path.join(attempt.folder, "tasks", f"{role.name}-{index}", "final.json"))
+                found.append(Observed(role.name, index, ENDED if final else RUNNING.lower(), final))
+        return found
+
+    def newly_ended(self, attempt: Attempt) -> Sequence[Observed]:
+        self._take()
+        ended, self._ended = self._ended, []
+        return ended
+
+    def alive(self) -> bool:
+        self._take()
+        return self._follower is not None and self._verdict is None
+
+    def changes(self) -> int | None:
+        return self._reader
+
+    def events(self) -> Sequence[Mapping[str, Any]]:
+        self._take()
+        events, self._events = self._events, []
+        return events
+
+    def decided(self, attempt: Attempt) -> tuple[str, Verdict]:
+        """How the server says it has ended; it has retried as often as it should."""
+        verdict = self._verdict or Verdict(FAILED, "the server has not said how it ended")
+        stop = read_record(os.path.join(attempt.folder, "stop.json"))
+        if stop is not None and stop["why"] == "timeout" and verdict.state == STOPPED:
+            seconds = attempt.plan.options.max_run_seconds
+            verdict = Verdict(FAILED, f"it ran longer than its limit of {seconds:g} seconds (maxRunSeconds)")
+        return "stopped", verdict
+
+    # Ending
+
+    def stop(self, attempt: Attempt, grace: float, why: str, *, now: bool = False) -> str:
+        standing = claim_stop(attempt.folder, why, grace)
+        if self._follower is not None:
+            self._follower.ask_to_stop(now=now)
+        return standing
+
+    def release(self) -> None: ...
+
+    def close(self) -> None:
+        if self._follower is not None:
+            self._follower.close()
+            self._follower = None
+
+    # Inside
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        """From the other thread."""
+        self._told.append(event)
+        try:
+            os.write(self._writer, b"!")
+        except BlockingIOError:
+            pass  # enough wake-up calls are waiting
+
+    def _take(self) -> None:
+        try:
+            os.read(self._reader, 1 << 16)
+        except BlockingIOError:
+            pass  # nothing new
+        while self._told:
+            event = self._told.popleft()
+            kind = event["event"]
+            if kind == "submitted":
+                self._submitted = event
+            elif kind == "refused":
+                self._error = event["error"]
+                self._verdict = self._verdict or Verdict(FAILED, str(event["error"]))
+            elif kind == "gone":
+                self._verdict = Verdict(FAILED, event["reason"])
+            elif kind == "over":
+                seen = event["seen"]
+                reason = seen.reason or f"the server says it is {seen.state}"
+                self.retries = dict(seen.retries)
+                self._verdict = Verdict(seen.state, reason, seen.role, seen.index, seen.exit_code)
+            elif kind == "task-ended":
+                self._ended.append(Observed(event["role"], event["index"], ENDED, event["final"]))
+            else:
+                self.observed = self.observed or kind == "state"
+                self._events.append(event)
+
+    def _server(self) -> str:
+        return _login()[0]
+
+    def _connect(self, server: str) -> Client:
+        from ...wire.client import Client, find
+
+        address, token, user = _login(server)
+        if not token:
+            raise EngineError(f"nobody is logged in to {address}: pailot login {address}, or set PAILOT_OPENPAI_TOKEN")
+        found = find(address, token, user or _user_in(token))
+        return Client(found.server, token, found.user)
+
+
+def _login(server: str = "") -> tuple[str, str, str]:
+    """Address, token and user: of the settings, else of the last login."""
+    from ...settings import Settings
+    from ...wire.credentials import chosen, normal
+
+    settings = Settings()
+    address = server or (normal(settings["openpai_server"]) if settings["openpai_server"] else "")
+    if settings["openpai_token"] and address:
+        return address, settings["openpai_token"], ""
+    login = chosen(address or None)
+    if login is None and address.endswith("/rest-server"):
+        login = chosen(address.removesuffix("/rest-server"))
+    if login is None:
+        raise EngineError("which server? set PAILOT_OPENPAI_SERVER and PAILOT_OPENPAI_TOKEN, or log in: pailot login ADDRESS")
+    return login.server, settings["openpai_token"] or login.token, login.user
+
+
+def _user_in(token: str) -> str:
+    """The user that a token names; the server is asked where it names none."""
+    import base64
+    import json
+
+    try:
+        body = token.split(".")[1]
+        return str(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))).get("username") or "")
+    except (IndexError, ValueError, AttributeError):
+        return ""
+
+
+def _name_there(attempt: Attempt) -> str:
+    """Our name and the id of the run: another run of the same job does not collide, and asking twice does no harm."""
+    run = os.path.basename(os.path.dirname(os.path.dirname(attempt.folder)))
+    return f"{attempt.plan.name[:LONGEST_NAME]}-{run[:8]}"
+
+
+def _renamed(text: str, name: str) -> str:
+    from ...protocol.yaml import parse
+    from ...protocol.yaml.writer import dump
+
+    return dump({**parse(text).root, "name": name})
