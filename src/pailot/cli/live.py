@@ -163,13 +163,14 @@ class Source:
 
 
 class StatusLine:
-    """One line below the logs: roles, running, ended, retries, time."""
+    """One line below the logs: roles, running, failed, retries, time. It is drawn again only when it says something else."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.began = time.monotonic()
-        self.ended = self.failed = self.retries = 0
-        self.shown = False
+        self.running = self._all()
+        self.failed = self.retries = 0
+        self.shown = ""
         self.colour = not os.environ.get("NO_COLOR")
 
     def begin(self) -> None:
@@ -179,30 +180,46 @@ class StatusLine:
         kind = event["event"]
         self.retries += kind in ("task-retry", "job-retry")
         if kind == "task-ended":
-            self.ended += 1
+            self.running[event["role"]] -= 1
             self.failed += event.get("outcome") == "failed"
         elif kind == "job-retry":
-            self.ended = self.failed = 0
+            self.running, self.failed = self._all(), 0
 
     def tick(self, busy: bool) -> None:
         if busy:
             return
-        import shutil
+        text = self.text()[: _width() - 1]
+        if text != self.shown:
+            _to_terminal(f"\r\033[2m{text}\033[0m\033[K" if self.colour else f"\r{text}\033[K")
+            self.shown = text
 
-        total = self.plan.task_count
-        parts = [self.plan.name, f"{total - self.ended} of {total} running", f"{int(time.monotonic() - self.began)} s"]
+    def text(self) -> str:
+        """The whole of it, as wide as it is."""
+        roles = self.plan.roles.values()
+        parts = [self.plan.name, f"{sum(self.running.values())} of {self.plan.task_count} running"]
+        if len(roles) > 1:
+            parts[1] += f" ({', '.join(f'{role.name} {self.running[role.name]}/{role.instances}' for role in roles)})"
         if self.failed:
             parts.append(f"{self.failed} failed")
         if self.retries:
-            parts.append(f"{self.retries} retries")
-        text = " · ".join(parts)[: shutil.get_terminal_size().columns - 1]
-        _to_terminal(f"\r\033[2m{text}\033[0m\033[K" if self.colour else f"\r{text}\033[K")
-        self.shown = True
+            parts.append("1 retry" if self.retries == 1 else f"{self.retries} retries")
+        parts.insert(1, f"{int(time.monotonic() - self.began)} s")
+        return " · ".join(parts)
 
     def clear(self) -> None:
         if self.shown:
             _to_terminal("\r\033[K")
-            self.shown = False
+            self.shown = ""
+
+    def _all(self) -> dict[str, int]:
+        return {role.name: role.instances for role in self.plan.roles.values()}
+
+
+def _width() -> int:
+    try:
+        return os.get_terminal_size(2).columns or 80
+    except OSError:
+        return 80
 
 
 def event_words(event: Mapping[str, Any], name: str) -> str:
