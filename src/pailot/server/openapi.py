@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from .. import __version__
 from .routing import ADMIN, BROWSER, OPEN, READER, TOKEN_ADMIN
 
@@ -22,10 +24,12 @@ _NUMBERS = frozenset(("attempt", "index", "taskAttempt"))
 
 
 def document(routes: Iterable[Route]) -> dict[str, Any]:
-    """Everything that is not just another spelling."""
+    """Everything that is not just another spelling; of a path that is shown, all methods."""
+    routes = tuple(routes)
+    shown = {route.path for route in routes if not route.hidden}
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        if not route.hidden:
+        if route.path in shown:
             paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
@@ -50,7 +54,8 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
 
 def _operation(route: Route) -> dict[str, Any]:
     said: dict[str, Any] = {
-        "operationId": f"{route.method.lower()}_{route.handler.__name__}",
+        "operationId": f"{route.handler.__name__.strip('_')}_{re.sub('[^a-z0-9]+', '_', route.path.lower()).strip('_')}"
+        f"_{route.method.lower()}",
         "summary": route.summary,
         "tags": [route.tag],
         "responses": {
