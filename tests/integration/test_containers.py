@@ -405,3 +405,34 @@ def test_a_killed_shim_is_a_platform_failure_and_leaves_no_container(place: Plac
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=SECONDS)
     place.nothing_left()
+
+
+# The documentation
+
+
+def test_the_page_about_containers_is_true(docker: Place) -> None:
+    """Its `shell` blocks are read as the `console` blocks of other pages; the image in them is one of ours."""
+    from ..acceptance.test_docs import ROOT, Desk, blocks_of, commands_of, matches
+
+    docker.engine.run("tag", IMAGE, "python:3.12-slim")
+    desk = Desk(docker.folder / "desk")
+    desk.environment |= docker.engine.environment
+    try:
+        for block in blocks_of((ROOT / "docs/how-to/run-in-containers.md").read_text()):
+            if block.title:
+                desk.write(block)
+            for command in commands_of(block) if block.language == "shell" else ():
+                output, status = desk.run(command.text)
+                assert matches(command.output, output), "\n".join([command.text, *output])
+                assert status == command.status
+    finally:
+        desk.close()
+        docker.engine.run("rmi", "python:3.12-slim")
+
+
+def test_every_container_setting_has_its_place_in_the_list() -> None:
+    from pailot.engines.docker import choices
+    from pailot.settings import SETTINGS
+
+    assert choices.read().network == "host"
+    assert {"container_command", "container_network", "image_pull"} <= {setting.name for setting in SETTINGS}

@@ -41,14 +41,12 @@ def bring(plan: Plan, programs: Sequence[Program], policy: str, say: Callable[[s
 
 
 def credentials(plan: Plan, role: RolePlan) -> Auth | None:
-    """What the job says about the registry of a role's image: its `auth`, or else what `authFile` said when the job was read."""
+    """What the job says about the registry of a role's image, with its secrets."""
     from ...protocol.model import Auth
     from ..local.provide import with_secrets
 
     auth = role.image.auth
-    if auth is not None:
-        return Auth(*(with_secrets(plan, each) for each in (auth.username, auth.password, auth.registry)))
-    return None
+    return auth and Auth(*(with_secrets(plan, each) for each in (auth.username, auth.password, auth.registry)))
 
 
 def registry_of(image: str) -> str:
