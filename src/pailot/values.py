@@ -50,6 +50,14 @@ class Value:
         exec(f"def __init__(self, {arguments}):\n    self.__dict__.update({{{items}}})", scope)
         cls.__init__ = scope["__init__"]  # type: ignore[method-assign]
 
+    @classmethod
+    def make_all(cls) -> None:
+        """Make now what is else made with the first instance: before a fork, so that no child has to."""
+        for each in cls.__subclasses__():
+            if each.__init__.__name__ == "first":
+                each._make_init()
+            each.make_all()
+
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed."""
         return type(self)(**{**self.__dict__, **changes})

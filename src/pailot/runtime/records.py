@@ -46,6 +46,19 @@ def write_record(path: str, data: dict[str, Any], *, durable: bool = True) -> No
         _sync_folder(folder)
 
 
+def place_record(path: str, data: dict[str, Any]) -> None:
+    """Put a record where none is and nobody looks yet: half the work of `write_record`."""
+    import json
+
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _PRIVATE)
+    try:
+        view = memoryview(json.dumps(data).encode("ascii"))
+        while view:
+            view = view[os.write(descriptor, view) :]
+    finally:
+        os.close(descriptor)
+
+
 def read_record(path: str) -> dict[str, Any] | None:
     """The record, or None where there is none or only what a crash of the machine left of one."""
     content = _read(path)

@@ -73,6 +73,7 @@ class Shim:
         self.status: int | None = None
         self.usage_kb = 0
         self.broken = ""
+        self.recorded: dict[str, Any] | None = None
         self.kept: frozenset[int] = frozenset()
         self.terminated = False
         self.exports = -1
@@ -95,9 +96,20 @@ class Shim:
         end = self._run_attempts()
         if end["outcome"] == FAILED and self.task.hold_seconds and not self._stop():
             self._hold(end)
-        write_record(os.path.join(self.task.folder, "final.json"), end, durable=self.task.outlives_power)
+        self._write_final(end)
         self._tell("ended", **end)
         os.close(lock)
+
+    def _write_final(self, end: dict[str, Any]) -> None:
+        """The record of the last attempt is that of the task: where no power cut is to be outlived, a second name will do."""
+        path = os.path.join(self.task.folder, "final.json")
+        if end is self.recorded and not self.task.outlives_power:
+            try:
+                os.link(os.path.join(self.folder, "exit.json"), path)
+                return
+            except OSError:
+                pass  # a file system without links
+        write_record(path, end, durable=self.task.outlives_power)
 
     # One attempt after another
 
@@ -308,6 +320,7 @@ class Shim:
             "lastLines": text.splitlines()[-LAST_LINES:],
         }
         write_record(os.path.join(self.folder, "exit.json"), record, durable=False)  # final.json will be
+        self.recorded = record
         return record
 
     def _never_ran(self, stop: str) -> dict[str, Any]:

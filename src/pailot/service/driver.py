@@ -93,6 +93,8 @@ class Driver:
         self.killed = False
         self.resumes = False
         """Whether the first attempt was begun by a driver that is gone; the engine goes on with it."""
+        self.number = 0
+        """The attempt that runs, or is the next to run."""
         self.first = 0
         """The number of the first attempt; more than 0 for a run that was begun before."""
         self.retries = {"user": 0, "platform": 0}
@@ -154,6 +156,7 @@ class Driver:
     def _attempt(self, number: int) -> Steps[tuple[str, Verdict]]:
         """One attempt; answers who is to blame for its end (user, platform, stopped) and the verdict."""
         options = self.plan.options
+        self.number = number
         path = self.folder.attempt(number)
         # By another driver, who is gone.
         begun = (self.resumes or self.engine.name in GO_ON) and os.path.isdir(path)
@@ -202,7 +205,8 @@ class Driver:
             return "stopped", Verdict(FAILED, f"it could not be started: {words}")
         now = time.time()
         self.began = self.began or now
-        self._set_state(RUNNING, number)
+        if self.folder.durable or number > self.first:
+            self._set_state(RUNNING, number)
         self._happened("resumed" if self.resumes else "started", attempt=number, tasks=self.plan.task_count)
         self.watcher.started(number, notes)
         deadline = time.monotonic() + options.max_run_seconds if options.max_run_seconds else None
@@ -227,7 +231,8 @@ class Driver:
                 self._seen(attempt, event)
             if claimed >= self.plan.task_count:
                 claimed = -(1 << 40)
-                self.folder.mark_started(attempt.number)
+                if self.folder.durable:
+                    self.folder.mark_started(attempt.number)
                 self.on_started()
             for task in self.engine.newly_ended(attempt):
                 final = task.final or {}

@@ -36,7 +36,7 @@ class JobFolder:
         self.reserve = reserve or path
         """The folder where space is kept for a full disk: that of the run itself, or one for all runs of a server."""
         self.durable = durable
-        """Whether the verdict must outlive a power cut here; a server has it in its database."""
+        """Whether this folder is all there is, and must outlive a power cut; a server has its database, and a keeper."""
 
     @classmethod
     def create(cls, path: str, job: dict[str, Any], source: str, plan: dict[str, Any]) -> JobFolder:

@@ -10,7 +10,7 @@ import signal
 from ...lifecycle.states import LAUNCHER_LOST
 from ...planning import placement as placing
 from ...runtime import cgroups, leftovers, processes
-from ...runtime.records import read_record, write_record
+from ...runtime.records import place_record, read_record
 from ...runtime.shim import claim_stop, run_and_exit
 from ...runtime.task import Task
 from ..base import ABSENT, ENDED, LOST, RUNNING, STARTING, EngineError, Observed
@@ -77,7 +77,7 @@ class LocalEngine:
         plan = attempt.plan
         if plan.task_count > MAX_TASKS:
             raise EngineError(f"{plan.task_count} tasks are more than the {MAX_TASKS} that one machine is asked to run")
-        notes = self._notes(attempt)
+        notes = [] if CHILDREN.crowded else self._notes(attempt)  # among many nobody reads them, and to ask takes time
         tasks = [(role, index) for role in plan.roles.values() for index in range(role.instances)]
         gpus = yield from self._take_gpus(attempt, stopped)
         placement = self._place(attempt)
@@ -89,7 +89,7 @@ class LocalEngine:
         )
         provided = yield from self._provide(attempt, works, stopped)
         peers = os.path.join(attempt.folder, "peers.json")
-        write_record(peers, {"peers": placing.peers(plan, placement)}, durable=False)
+        place_record(peers, {"peers": placing.peers(plan, placement)})
         shared = placing.shared_variables(plan, placement)
         ml = os.path.join(attempt.folder, "ml") if plan.options.channels else ""
         seen: list[tuple[str, str]] = []
@@ -107,7 +107,7 @@ class LocalEngine:
         if plan.options.channels:
             shared |= channels.variables(plan.options.channels, channels.INSIDE if wrapper or self.contains else ml, ml)
         self.shown = seen
-        write_record(
+        place_record(
             os.path.join(attempt.folder, "attempt.json"),
             {
                 "boot": processes.boot_id(),
@@ -118,7 +118,6 @@ class LocalEngine:
                 },
                 "host": ADDRESS,
             },
-            durable=False,
         )
         import resource  # noqa: F401  # os.wait4 loads it, and else each shim would do so by itself
 

@@ -47,6 +47,14 @@ class Running(Watcher):
         self.descriptor: int | None = None
         self.watched = False
 
+    def standing(self) -> dict[str, Any]:
+        """How far the job is."""
+        driver = self.driver
+        if driver is None:
+            return {}
+        state = "WAITING" if driver.began is None else "STOPPING" if driver.stop_sent in ("user", "preempted") else "RUNNING"
+        return {"state": state, "attempt": driver.number, "started": driver.began, "retries": dict(driver.retries)}
+
     def started(self, attempt: int, notes: list[str]) -> None:
         self.keeper.tell({"event": "started", "id": self.job, "attempt": attempt, "at": time.time()})
 
@@ -105,6 +113,7 @@ class Keeper:
             signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         self.epoll.register(reader, select.EPOLLIN)
+        _warm_up()
         gc.collect()
         gc.freeze()
         gc.disable()
@@ -168,7 +177,9 @@ class Keeper:
             self.servers[connection.fileno()] = Server(connection)
             self.epoll.register(connection.fileno(), select.EPOLLIN)
             hello = {"event": "hello", "version": frames.VERSION, "pid": os.getpid(), "engine": self.engine}
-            self._send(self.servers[connection.fileno()], {**hello, "jobs": list(self.jobs)})
+            self._send(
+                self.servers[connection.fileno()], {**hello, "jobs": {job: each.standing() for job, each in self.jobs.items()}}
+            )
 
     def _hear(self, server: Server) -> None:
         while True:
@@ -423,6 +434,17 @@ def main(home: str, engine: str) -> None:
     if os.fork():
         os._exit(0)
     keeper.run()
+
+
+def _warm_up() -> None:
+    """Whatever each shim would else do for itself."""
+    from ...lifecycle import exits
+    from ...runtime import cgroups, logs, masking  # noqa: F401  # loaded for the children
+    from ...values import Value
+
+    Value.make_all()
+    cgroups.available()
+    exits.classify(exits.End(1), "")
 
 
 def _drain(descriptor: int) -> None:

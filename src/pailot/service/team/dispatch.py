@@ -10,7 +10,6 @@ import time
 from ...lifecycle.queue import Capacity, Holding, Queue, Request
 from ...lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, WAITING
 from ...runtime import processes
-from ...runtime.records import read_record
 from ...store import StoreError
 from . import facts, link, recovery
 from .errors import TeamError
@@ -100,14 +99,14 @@ class Dispatcher:
     async def begin(self) -> None:
         """Find the keeper or start one, and take up every job that has not ended."""
         answers = await link.find_or_start(self.home, self.engine, self._hear, self._lost)
-        held: dict[str, Link] = {}
+        held: dict[str, tuple[Link, Mapping[str, Any]]] = {}
         for each, hello in answers:
-            held.update(dict.fromkeys(hello["jobs"], each))
+            held.update({job: (each, standing) for job, standing in hello["jobs"].items()})
         self.link, self.links = answers[0][0], [each for each, _ in answers]
         for record in self.store.jobs.unfinished():
             entry = self._enter(record)
             if record.id in held:
-                self._adopt(entry, held[record.id])
+                self._adopt(entry, *held[record.id])
             elif os.path.exists(record.folder):
                 self._settle_soon(entry)
             elif record.execution_type == "STOP":
@@ -314,17 +313,14 @@ class Dispatcher:
 
     # Taking up again
 
-    def _adopt(self, entry: Entry, holder: Link) -> None:
+    def _adopt(self, entry: Entry, holder: Link, state: Mapping[str, Any]) -> None:
         """A job that has gone on without us."""
         entry.phase, entry.link = DRIVEN, holder
         record = entry.record
-        state = read_record(os.path.join(record.folder, "state.json")) or {}
         attempt = state.get("attempt", entry.attempt)
         columns = _retry_columns(record, state.get("retries", _retries(record)), attempt)
         if state.get("started"):
-            columns |= {"state": state.get("state", RUNNING), "started": state["started"], "attempts": attempt + 1}
-            if columns["state"] == WAITING:
-                columns["state"] = RUNNING
+            columns |= {"state": state["state"], "started": state["started"], "attempts": attempt + 1}
         self._change(entry, **columns)
         self.queue.hold(Holding(entry.request, record.started or 0, entry.record.state == STOPPING))
         if record.execution_type == "STOP":
@@ -345,7 +341,8 @@ class Dispatcher:
         while True:
             stop = entry.record.execution_type == "STOP"
             folder = entry.record.folder
-            found = await asyncio.to_thread(recovery.look, folder, plan, stop=stop, reserve=self.home, reason=reason)
+            known = {"retries": _retries(entry.record), "started": entry.record.started}
+            found = await asyncio.to_thread(recovery.look, folder, plan, known, stop=stop, reserve=self.home, reason=reason)
             if found.kind != recovery.BUSY:
                 break
             await asyncio.sleep(pause)

@@ -28,8 +28,11 @@ class Found(Value):
     record: Mapping[str, Any] = {}
 
 
-def look(path: str, plan: Mapping[str, Any], *, stop: bool, reserve: str, reason: str = "") -> Found:
-    """Settle a job whose folder nobody holds; `busy` while shims of it are still ending, `stop` if it was to be stopped."""
+def look(path: str, plan: Mapping[str, Any], known: Mapping[str, Any], *, stop: bool, reserve: str, reason: str = "") -> Found:
+    """Settle a job whose folder nobody holds; `known` is how far it was when the server last heard of it.
+
+    `busy` while shims of it are still ending, `stop` if it was to be stopped.
+    """
     folder = JobFolder(path, durable=False, reserve=reserve)
     verdict = folder.verdict()
     if verdict is not None:
@@ -41,17 +44,17 @@ def look(path: str, plan: Mapping[str, Any], *, stop: bool, reserve: str, reason
         return Found(BUSY)
     try:
         verdict = folder.verdict()
-        return Found(ENDED, verdict) if verdict is not None else _settle(folder, plan, stop=stop, reason=reason)
+        return Found(ENDED, verdict) if verdict is not None else _settle(folder, plan, known, stop=stop, reason=reason)
     finally:
         os.close(lock)
 
 
-def _settle(folder: JobFolder, plan: Mapping[str, Any], *, stop: bool, reason: str) -> Found:
+def _settle(folder: JobFolder, plan: Mapping[str, Any], known: Mapping[str, Any], *, stop: bool, reason: str) -> Found:
     state = folder.record("state.json") or {}
-    retries = {"user": 0, "platform": 0, **state.get("retries", {})}
+    retries = {"user": 0, "platform": 0, **(state.get("retries") or known["retries"])}
     begun = folder.attempts()
     handed_on = folder.record("again.json") or {}
-    started = state.get("started")
+    started = state.get("started") or known["started"] or _first_start(folder)
     if stop:
         return _decide(folder, STOPPED, "stopped by the user", None, begun, retries, started)
     if handed_on.get("attempt") == begun or not begun:
@@ -73,6 +76,10 @@ def _settle(folder: JobFolder, plan: Mapping[str, Any], *, stop: bool, reason: s
     record = {"again": again.counted_as, "attempt": begun, "retries": retries, "started": started, "reason": words}
     folder.hand_on(record)
     return Found(AGAIN, record)
+
+
+def _first_start(folder: JobFolder) -> float | None:
+    return next((event["at"] for event in folder.events() if event["event"] == "started"), None)
 
 
 def _judge(attempt: str, plan: Mapping[str, Any]) -> Any:
