@@ -41,6 +41,7 @@ from .rest import Code, Events, Meta, Outbox
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..secrets import SecretBox
     from .database import Batch, Database
 
 __all__ = [
@@ -100,6 +101,12 @@ class ServerStore:
     def batch(self) -> Batch:
         """`with store.batch():` everything written in it by this thread is kept together, or nothing."""
         return self.database.write()
+
+    def verify(self, box: SecretBox | None = None) -> list[str]:
+        """Everything that is wrong with what is kept, a line each; with the keys also what is sealed."""
+        from .checking import verify
+
+        return verify(self, box)
 
     def close(self) -> None:
         self.database.close()

@@ -1,6 +1,6 @@
 """One way to ask two databases. SQLite is here, PostgreSQL in `postgres`.
 
-Writes go through one connection, one thread at a time; every thread reads through a connection of its own.
+Writes go through one connection, one thread at a time; every read takes a connection of its own while it lasts.
 Statements are written for both: `?` marks a value, and no text in them holds a question mark.
 """
 
@@ -172,8 +172,9 @@ class Database:
             self._owner = None
             if failed or self._broken is not None:
                 self._rollback()
-                if not failed:
-                    self._check_whole()
+                broken, self._broken = self._broken, None
+                if broken is not None and not failed:
+                    raise StoreError(str(broken))
                 return
             self._commit()
             after, self._after = self._after, []
@@ -215,8 +216,7 @@ class SQLite(Database):
     def __init__(self, path: str) -> None:
         super().__init__()
         self.place = self.path = path
-        self._local = threading.local()
-        self._readers: list[sqlite3.Connection] = []
+        self._free: list[sqlite3.Connection] = []
         try:
             os.makedirs(os.path.dirname(path) or ".", 0o700, exist_ok=True)
             new = not os.path.exists(path)
@@ -242,22 +242,24 @@ class SQLite(Database):
         return connection
 
     def stream(self, sql: str, values: Sequence[Any] = (), size: int = 20_000) -> Iterator[list[Row]]:
+        connection = self._borrow()
         try:
-            cursor = self._reader().execute(sql, tuple(map(checked, values)))
+            cursor = connection.execute(sql, tuple(map(checked, values)))
             while rows := cursor.fetchmany(size):
                 yield rows
+            cursor.close()
         except sqlite3.Error as error:
             raise self._said(error) from None
+        finally:
+            self._give_back(connection)
 
     def close(self) -> None:
         with self._lock:
             if not self._closed:
                 self._closed = True
-                for connection in (*self._readers, self._writer):
-                    try:
-                        connection.close()
-                    except sqlite3.Error:
-                        pass  # what was acknowledged is on the disk
+                for connection in (*self._free, self._writer):
+                    _close(connection)
+                self._free.clear()
 
     def copy_to(self, file: str) -> None:
         """A copy of the whole database as it is at this moment."""
@@ -290,22 +292,31 @@ class SQLite(Database):
     def words(self, sql: str) -> str:
         return sql.replace("NUMBER PRIMARY KEY", "INTEGER PRIMARY KEY")
 
-    def _reader(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            with self._lock:
-                if self._closed:
-                    raise StoreError(f"{self.place}: the store is closed")
-                connection = self._connect()
-                self._readers.append(connection)
-            self._local.connection = connection
-        return connection
-
-    def _read(self, sql: str, values: Row) -> list[Row]:
+    def _borrow(self) -> sqlite3.Connection:
+        if self._closed:
+            raise StoreError(f"{self.place}: the store is closed")
         try:
-            return self._reader().execute(sql, values).fetchall()
+            return self._free.pop()
+        except IndexError:
+            pass  # all of them are in use
+        try:
+            return self._connect()
         except sqlite3.Error as error:
             raise self._said(error) from None
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        self._free.append(connection)
+        if self._closed:
+            _close(connection)
+
+    def _read(self, sql: str, values: Row) -> list[Row]:
+        connection = self._borrow()
+        try:
+            return connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._said(error) from None
+        finally:
+            self._give_back(connection)
 
     def _begin(self) -> None:
         try:
@@ -355,6 +366,13 @@ class SQLite(Database):
 
     def _said(self, error: Exception) -> StoreError:
         return StoreError(f"{self.path}: {_reason(error, self.path)}")
+
+
+def _close(connection: sqlite3.Connection) -> None:
+    try:
+        connection.close()
+    except sqlite3.Error:
+        pass  # what was acknowledged is on the disk
 
 
 def _reason(error: Exception, path: str) -> str:

@@ -117,10 +117,17 @@ class Jobs:
         row = self._database.one("SELECT count(*) FROM jobs")
         return row[0] if row else 0
 
-    def ended_before(self, moment: float, limit: int = 1000) -> list[JobRecord]:
-        """Jobs that ended before a moment, the oldest first."""
-        rows = self._database.read(f"{SELECT} WHERE ended < ? ORDER BY ended LIMIT ?", (moment, limit))
-        return [_from_sql(row) for row in rows]
+    def newest(self, name: str) -> JobRecord | None:
+        """The latest job of this name, whosever it is."""
+        row = self._database.one(f"{SELECT} WHERE name = ? ORDER BY number DESC LIMIT 1", (name,))
+        return _from_sql(row) if row else None
+
+    def ended_before(self, moment: float, limit: int = 1000, *, keep_last: int = 0) -> list[JobRecord]:
+        """Jobs that ended before a moment, the oldest first, but for the latest so many of all jobs."""
+        rows = self._database.read("SELECT number FROM jobs ORDER BY number DESC LIMIT 1 OFFSET ?", (keep_last,))
+        last = rows[0][0] if rows else 0
+        sql = f"{SELECT} WHERE ended < ? AND number <= ? AND NOT ({UNFINISHED}) ORDER BY ended LIMIT ?"
+        return [_from_sql(row) for row in self._database.read(sql, (moment, last, limit))]
 
     def list(self, query: JobQuery) -> JobPage:
         """A page of the jobs that a query finds. The first call reads all jobs: `warm` does that beforehand."""

@@ -52,6 +52,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )
         """,
         "CREATE INDEX jobs_unfinished ON jobs (number) WHERE state NOT IN ('STOPPED', 'SUCCEEDED', 'FAILED')",
+        "CREATE INDEX jobs_by_name ON jobs (name, number)",
         "CREATE INDEX jobs_by_end ON jobs (ended)",
         "CREATE INDEX jobs_by_code ON jobs (code) WHERE code IS NOT NULL",
         """

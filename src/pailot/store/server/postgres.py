@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from functools import lru_cache
 
 from .. import StoreError
@@ -32,8 +31,7 @@ class PostgreSQL(Database):
         self._psycopg = _psycopg()
         self._url = url
         self.place = _without_password(self._psycopg, url)
-        self._local = threading.local()
-        self._open: list[psycopg.Connection[Row]] = []
+        self._free: list[psycopg.Connection[Row]] = []
         self._writer = self._connect()
 
     def _connect(self) -> psycopg.Connection[Row]:
@@ -52,11 +50,10 @@ class PostgreSQL(Database):
                 raise StoreError(f"{self.place}: the database keeps texts as {encoding}; make one with the encoding UTF8")
         except self._psycopg.Error as error:
             raise self._said(error) from None
-        self._open.append(connection)
         return connection
 
     def stream(self, sql: str, values: Sequence[Any] = (), size: int = 20_000) -> Iterator[list[Row]]:
-        connection = self._reader()
+        connection = self._borrow()
         try:
             with connection.transaction(), connection.cursor(name="pailot_stream") as cursor:
                 cursor.itersize = size
@@ -65,13 +62,16 @@ class PostgreSQL(Database):
                     yield rows
         except self._psycopg.Error as error:
             raise self._said(error) from None
+        finally:
+            self._give_back(connection)
 
     def close(self) -> None:
         with self._lock:
             if not self._closed:
                 self._closed = True
-                for connection in self._open:
+                for connection in (*self._free, self._writer):
                     connection.close()
+                self._free.clear()
 
     def version(self) -> int:
         if self.one("SELECT to_regclass('pailot_form') IS NOT NULL") == (True,):
@@ -89,34 +89,38 @@ class PostgreSQL(Database):
             sql.replace("NUMBER PRIMARY KEY", "BIGINT PRIMARY KEY").replace("BLOB", "BYTEA").replace("TEXT", 'TEXT COLLATE "C"')
         )
 
-    def _reader(self) -> psycopg.Connection[Row]:
-        connection: psycopg.Connection[Row] | None = getattr(self._local, "connection", None)
-        if connection is None or connection.closed:
-            with self._lock:
-                if self._closed:
-                    raise StoreError(f"{self.place}: the store is closed")
-                if connection is not None:
-                    self._open.remove(connection)
-                connection = self._connect()
-            self._local.connection = connection
-        return connection
+    def _borrow(self, *, fresh: bool = False) -> psycopg.Connection[Row]:
+        if self._closed:
+            raise StoreError(f"{self.place}: the store is closed")
+        while not fresh and self._free:
+            try:
+                connection = self._free.pop()
+            except IndexError:
+                break  # another thread was faster
+            if not connection.closed:
+                return connection
+        return self._connect()
+
+    def _give_back(self, connection: psycopg.Connection[Row]) -> None:
+        self._free.append(connection)
+        if self._closed:
+            connection.close()
 
     def _read(self, sql: str, values: Row) -> list[Row]:
         for again in (True, False):
-            connection = self._reader()
+            connection = self._borrow(fresh=not again)
             try:
                 return connection.execute(_translated(sql), values).fetchall()
             except self._psycopg.Error as error:
-                if self._closed:
-                    raise StoreError(f"{self.place}: the store is closed") from None
                 if not (again and connection.closed):  # else the server was started anew, or the network was gone
                     raise self._said(error) from None
+            finally:
+                self._give_back(connection)
         raise AssertionError
 
     def _begin(self) -> None:
         for again in (True, False):
             if self._writer.closed:
-                self._open.remove(self._writer)
                 self._writer = self._connect()
             try:
                 self._writer.execute("BEGIN")

@@ -88,6 +88,11 @@ class Outbox:
         with self._database.write() as batch:
             batch.execute("UPDATE outbox SET attempts = attempts + 1, error = ?, due = ? WHERE number = ?", (error, due, number))
 
+    def give_up(self, before: float) -> int:
+        """Drop what could not be delivered since a moment; how many."""
+        with self._database.write() as batch:
+            return batch.execute("DELETE FROM outbox WHERE created < ? AND attempts > 0", (before,))[1]
+
 
 class Code:
     """`store.code`: which folders of code there are, by their SHA-256."""
@@ -125,6 +130,15 @@ class Code:
     def remove(self, digest: str) -> bool:
         with self._database.write() as batch:
             return batch.execute("DELETE FROM code_blobs WHERE digest = ?", (digest,))[1] > 0
+
+    def remove_unused(self, digest: str, before: float) -> bool:
+        """The same, unless it was used since that moment or a job has come that has it."""
+        with self._database.write() as batch:
+            sql = (
+                "DELETE FROM code_blobs WHERE digest = ? AND used < ?"
+                " AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.code = code_blobs.digest)"
+            )
+            return batch.execute(sql, (digest, before))[1] > 0
 
     def all(self) -> list[CodeBlob]:
         """Every one of them, by digest."""

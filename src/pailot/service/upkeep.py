@@ -1,0 +1,123 @@
+"""What a server's home needs now and then: old things removed, keys changed, everything checked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from ..store import SecretBox, StoreError
+from ..values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..store.server import ServerStore
+
+DAY = 86400.0
+UNUSED_CODE_DAYS = 7
+"""Code that no kept job has is kept so long after its last use."""
+GIVEN_UP_DAYS = 14
+"""Messages that could not be delivered for so long are dropped."""
+AT_ONCE = 200
+SEALED = "secrets.sealed"
+
+
+class Removed(Value):
+    """What `collect` removed."""
+
+    jobs: int = 0
+    code: int = 0
+    tokens: int = 0
+    messages: int = 0
+
+
+def collect(
+    store: ServerStore,
+    home: str,
+    now: float,
+    *,
+    keep_days: float,
+    keep_last: int = 0,
+) -> Removed:
+    """Remove jobs that ended long ago with their folders, unused code, expired tokens, stale messages.
+
+    `keep_days` 0 keeps every job; the latest `keep_last` jobs always stay.
+    """
+    jobs = 0
+    if keep_days > 0:
+        while old := store.jobs.ended_before(now - keep_days * DAY, AT_ONCE, keep_last=keep_last):
+            for record in old:
+                remove_folder(home, record.folder)  # first: a row without a folder is removed the next time, nothing is left over
+            with store.batch():
+                for record in old:
+                    jobs += store.jobs.remove(record.id)
+    code = 0
+    for blob in store.code.unused(now - UNUSED_CODE_DAYS * DAY, 1000):
+        if store.code.remove_unused(blob.digest, now - UNUSED_CODE_DAYS * DAY):
+            shutil.rmtree(os.path.join(home, "code", blob.digest), ignore_errors=True)
+            code += 1
+    with store.batch():
+        tokens = store.accounts.remove_expired(now)
+        store.accounts.forget_failures(now - DAY)
+        messages = store.outbox.give_up(now - GIVEN_UP_DAYS * DAY)
+    return Removed(jobs, code, tokens, messages)
+
+
+def remove_folder(home: str, folder: str) -> None:
+    """The folder of a job; never anything that is not in the home's folder of jobs."""
+    jobs = os.path.realpath(os.path.join(home, "jobs"))
+    real = os.path.realpath(folder) if folder else ""
+    if real.startswith(jobs + os.sep):
+        shutil.rmtree(real, ignore_errors=True)
+
+
+def rotate_keys(store: ServerStore, home: str, *, forget: bool = False) -> int:
+    """Make a new key and seal everything kept with it; how many secrets. With `forget` the old keys are dropped.
+
+    A server that is running uses the new key at once. Tokens are not affected.
+    """
+    from ..store.server.checking import check_key, reseal
+
+    box = SecretBox(home)
+    check_key(store, box)
+    box.add_key()
+    count = reseal(store, box) + _reseal_runs(box, home)
+    if forget:
+        reseal(store, box)  # what came in meanwhile under the old key
+        box.drop_old_keys()
+        check_key(store, box)
+    return count
+
+
+def _reseal_runs(box: SecretBox, home: str) -> int:
+    """The secrets of runs without a server, which lie in their folders."""
+    from .folder import JobFolder
+
+    count = 0
+    jobs = os.path.join(home, "jobs")
+    for name in sorted(os.listdir(jobs)) if os.path.isdir(jobs) else ():
+        file = os.path.join(jobs, name, SEALED)
+        try:
+            with open(file, "rb") as stream:
+                sealed = stream.read()
+        except OSError:
+            continue  # most jobs have no secrets
+        job = JobFolder(os.path.join(jobs, name)).job()
+        if not job:
+            continue
+        temporary = f"{file}.{os.getpid()}.tmp"
+        try:
+            with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+                stream.write(box.reseal(job["id"], sealed))
+                os.fsync(stream.fileno())
+            os.replace(temporary, file)
+        except OSError as error:
+            raise StoreError(f"{file}: cannot be written: {error.strerror}") from None
+        count += 1
+    return count
+
+
+def check(store: ServerStore, home: str) -> list[str]:
+    """Everything that is wrong with a home, a line each."""
+    from ..store.server.checking import verify
+
+    return verify(store, SecretBox(home))
