@@ -144,6 +144,9 @@ class OldThere:
         self.url, self._token = url, token
         self._http = Http(url)
 
+    def __del__(self) -> None:
+        self._http.close()
+
     def latest(self, name: str) -> Started | None:
         number, last = 1, ""
         while True:
@@ -235,6 +238,7 @@ def place_for(url: str, username: str, password: str | None, expiration: int, to
         if "does not answer as" in str(error):
             return OldThere(url, giver.v1)
         raise
+    client.close()
     giver.url = client.server
     return There(client.server, giver.v2)
 

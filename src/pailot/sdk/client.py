@@ -35,7 +35,11 @@ class Client:
         login = credentials.chosen(server)
         if login is None:
             raise PailotError("no server is known; name one, set PAILOT_SERVER, or use pailot login")
-        self._wire = Wire(login.server, token or login.token, "" if token else login.user)
+        self._connections = Lines(login.server, token or login.token, "" if token else login.user)
+
+    @property
+    def _wire(self) -> Wire:
+        return self._connections.mine
 
     @property
     def server(self) -> str:
@@ -73,14 +77,15 @@ class Client:
             if error.status == 409:
                 raise Conflict(str(error)) from None
             raise
-        full = full or f"{self._wire.user}~{read.name}"
+        if "~" not in full:
+            full = f"{self._wire.user}~{full or read.name}"
         for key, value in (labels or {}).items():
             self._wire.add_tag(full, f"{key}={value}")
-        return Run(There(self._wire, full))
+        return Run(There(self._connections, full))
 
     def get(self, name: str) -> Run:
         """A job by `user~name`, or by the name alone if it is yours; raises NoSuchRun."""
-        found = There(self._wire, name if "~" in name else f"{self._wire.user}~{name}")
+        found = There(self._connections, name if "~" in name else f"{self._wire.user}~{name}")
         found.record()
         return Run(found)
 
@@ -105,7 +110,7 @@ class Client:
                     self._wire.job(full)["jobStatus"].get("tags") or each.get("tags") or ()
                 ):
                     continue
-                yield Run(There(self._wire, full))
+                yield Run(There(self._connections, full))
                 found += 1
                 if found == limit:
                     return
@@ -126,12 +131,41 @@ class Client:
         return f"Client({self.server!r})"
 
 
+class _Closing(Wire):
+    """A client that closes its connection when nobody has it any more."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class Lines:
+    """Connections to one server as one user: each thread has its own, and so has a forked process."""
+
+    def __init__(self, server: str, token: str, user: str) -> None:
+        from threading import local
+
+        self._login = (server, token, user)
+        self._of_thread = local()
+        self.mine  # noqa: B018  # an address that is none is refused now
+
+    @property
+    def mine(self) -> Wire:
+        found: tuple[int, Wire] | None = getattr(self._of_thread, "found", None)
+        if found is None or found[0] != os.getpid():
+            found = self._of_thread.found = os.getpid(), _Closing(*self._login)
+        return found[1]
+
+
 class There:
     """A run on a server."""
 
-    def __init__(self, wire: Wire, full_name: str) -> None:
-        self._wire, self.id = wire, full_name
+    def __init__(self, lines: Lines, full_name: str) -> None:
+        self._connections, self.id = lines, full_name
         self.name = full_name.partition("~")[2] or full_name
+
+    @property
+    def _wire(self) -> Wire:
+        return self._connections.mine
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _there, (self._wire.server, self._wire.token, self.id)
@@ -245,4 +279,4 @@ class There:
 
 
 def _there(server: str, token: str, full_name: str) -> There:
-    return There(Wire(server, token), full_name)
+    return There(Lines(server, token, ""), full_name)
