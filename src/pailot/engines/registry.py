@@ -37,6 +37,10 @@ def check(name: str) -> None:
     """Refuse a name that no engine has."""
     if name not in BUILT_IN and _installed(name) is None:
         raise EngineError(f"there is no engine '{name}'; there is {', '.join(BUILT_IN)}")
+    if name == "slurm":
+        from .slurm.commands import check as check_slurm
+
+        check_slurm()
 
 
 def _installed(name: str) -> str | None:

@@ -50,12 +50,23 @@ def run(args: Namespace) -> int:  # noqa: RET503  # ends by becoming the shell
         if os.path.exists(os.path.join(os.path.dirname(os.path.dirname(last)), "final.json")):
             raise PailotError(f"{role}:{args.index} of '{row.name}' has ended, and its container is gone")
         os.execvp(inside[0], inside)  # noqa: S606  # the shell is the point
-    _become_shell(environment, work, args.command)
+    step = _in_the_cluster(row.engine, os.path.dirname(os.path.dirname(last)))
+    _become_shell(environment, work, args.command, step)
 
 
-def _become_shell(environment: dict[str, str], work: str, wanted: str | None) -> NoReturn:
+def _in_the_cluster(engine: str, task: str) -> list[str]:
+    """The words that bring a shell to the node of a task that is still there."""
+    if engine != "slurm" or os.path.exists(os.path.join(task, "final.json")):
+        return []
+    from ...engines.slurm.enter import words
+
+    return words(task, terminal=sys.stdin.isatty())
+
+
+def _become_shell(environment: dict[str, str], work: str, wanted: str | None, step: list[str]) -> NoReturn:
     exports = environment.get("PAI_EXPORTS_FILE", "")
-    os.chdir(work)
+    if not step:
+        os.chdir(work)
     prepare = f'[ ! -e "{exports}" ] || . "{exports}"; cd "{work}"; '
-    command = ["bash", "-c", prepare + (wanted or "exec bash -i")]
-    os.execvpe("bash", command, {**environment, "TERM": os.environ.get("TERM", "dumb")})  # noqa: S606  # the shell is the point
+    command = [*step, "bash", "-c", prepare + (wanted or "exec bash -i")]
+    os.execvpe(command[0], command, {**environment, "TERM": os.environ.get("TERM", "dumb")})  # noqa: S606  # the shell is the point

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="job file, '-' for standard input")
+    parser.add_argument("-e", "--engine", default=None, help="also show what this engine is asked for: slurm")
     parser.add_argument("--role", metavar="ROLE", help="show this role only")
     parser.add_argument("--index", type=int, metavar="I", help="show the environment of this task of each role")
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
@@ -26,6 +27,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    if args.engine is not None:
+        from ...engines.registry import create
+
+        create(args.engine).close()  # refused if there is none of that name
     made = plan(load_job(args, args.file))
     if args.role is not None and args.role not in made.roles:
         raise PailotError(f"--role: there is no role '{args.role}'{suggestion(args.role, made.roles)}")
@@ -40,6 +45,11 @@ def run(args: Namespace) -> int:
         print(json.dumps(_json(made, args.role, args.index), indent=2, ensure_ascii=False))
         return OK
     print_problems(made.warnings, sys.stderr)
+    if args.engine == "slurm":
+        from ...engines.slurm.engine import script
+
+        print(script(made), end="")
+        return OK
     print(_headline(made))
     for role in chosen:
         print("\n" + "\n".join(_role_lines(role, made, args.index)))

@@ -8,6 +8,7 @@ import re
 from ...values import Value
 from ..base import EngineError
 from ..local.children import CHILDREN
+from ..local.machine import which
 from .request import Partition
 
 TYPE_CHECKING = False
@@ -96,8 +97,20 @@ def run(words: Sequence[str], environment: Mapping[str, str] | None = None) -> t
     return done.returncode, done.stdout, done.stderr
 
 
+class NoSlurm(EngineError):
+    """This is no login node."""
+
+    exit_status = 4
+
+
+def check() -> None:
+    """Refuse to go on where there is no Slurm."""
+    if which("sbatch") is None:
+        raise no_slurm("sbatch")
+
+
 def no_slurm(program: str) -> EngineError:
-    return EngineError(f"there is no Slurm here: '{program}' was not found; run this on a login node of the cluster")
+    return NoSlurm(f"there is no Slurm here: '{program}' was not found; run this on a login node of the cluster")
 
 
 def complain(program: str, err: str) -> EngineError:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
     from typing import Any
 
+    from ...planning import Plan
     from ..base import Attempt
 
 SETTLE_SECONDS = 2.0
@@ -62,6 +63,8 @@ class SlurmEngine:
         self.submitted = self.began = self.over = False
         self.outcome: tuple[str, Verdict] | None = None
         self.began_at = 0.0
+        self.known = 0
+        """So far into its journal another driver had followed the attempt."""
         self.ended_at: float | None = None
         self.fresh: list[Mapping[str, Any]] = []
         self.ends: list[Observed] = []
@@ -97,7 +100,7 @@ class SlurmEngine:
         if not self._adopt(attempt):
             if attempt.run_as:
                 raise EngineError("the slurm engine submits jobs as the user it runs as; it cannot run tasks as another")
-            asked = self._request(attempt)
+            asked = ask(attempt.plan, self.settings)
             notes = self._notes(attempt)
             yield from self._prepare(attempt, asked, stopped)
             yield from self._submit(attempt, asked, stopped)
@@ -126,18 +129,6 @@ class SlurmEngine:
             return False
         self.job = str(record["job"])
         return True
-
-    def _request(self, attempt: Attempt) -> request.Request:
-        where = request.site(self.settings_map())
-        try:
-            known = partitions()
-        except commands.Away:
-            known = []  # sbatch will tell
-        return request.make(attempt.plan, where, known)
-
-    def settings_map(self) -> Mapping[str, object]:
-        names = ("slurm_partitions", "slurm_priorities", "slurm_options", "slurm_shape")
-        return {name: self.settings[name] for name in names}
 
     def _prepare(
         self, attempt: Attempt, asked: request.Request, stopped: Callable[[], bool]
@@ -223,6 +214,7 @@ class SlurmEngine:
     def _follow(self) -> None:
         self.submitted = True
         self.journal, self.logs = Journal(self.folder), Logs(self.folder)
+        self.known = int((read_record(os.path.join(self.folder, "followed.json")) or {}).get("offset", 0))
         self.notice.watch(self.journal.path)
         QUEUE.follow(self.job, self, float(self.settings["slurm_poll_seconds"]))
         self.notice.arm(SHORTEST_LOOK)
@@ -234,9 +226,11 @@ class SlurmEngine:
         if self.journal is None or self.logs is None or self.over:
             return
         changed = self.notice.take()
-        entries = self.journal.read()
-        for entry in entries:
-            self._heard(entry)
+        entries = self.journal.entries()
+        for offset, entry in entries:
+            self._heard(entry, known=offset < self.known)
+        if entries:
+            write_record(os.path.join(self.folder, "followed.json"), {"offset": self.journal.offset}, durable=False)
         told = {path for path in changed if path != self.journal.path}
         grown = self.logs.grown(told or (set() if changed else None))
         self.fresh += [{"event": "grown", "role": role, "index": index, "attempt": number} for role, index, number in grown]
@@ -253,7 +247,8 @@ class SlurmEngine:
             soonest = min(soonest, 0.5)
         self.notice.arm(soonest)
 
-    def _heard(self, entry: dict[str, Any]) -> None:
+    def _heard(self, entry: dict[str, Any], *, known: bool = False) -> None:
+        """Take in an event; what another driver has told already is not told again."""
         kind = entry["event"]
         if kind == "began":
             self.began, self.began_at = True, time.monotonic()
@@ -266,7 +261,8 @@ class SlurmEngine:
         elif kind == "task":
             seen = Observed(entry["role"], entry["index"], ENDED if entry["state"] == "ended" else LOST, entry["final"])
             self.states[seen.role, seen.index] = seen
-            self.ends.append(seen)
+            if not known:
+                self.ends.append(seen)
             self._last_words(seen.role, seen.index)
         elif kind == "result":
             if entry["cause"] == "foreign":
@@ -275,7 +271,7 @@ class SlurmEngine:
             else:
                 verdict = Verdict(*(entry[name] for name in ("state", "reason", "role", "index", "exitCode")))
                 self._end((entry["cause"], verdict))
-        if kind in ("claimed", "running", "retry", "held"):
+        if kind == "claimed" or (kind in ("running", "retry", "held") and not known):
             self.fresh.append(entry)
 
     def _last_words(self, role: str, index: int) -> None:
@@ -477,6 +473,27 @@ class SlurmEngine:
 def _telling(job: str) -> list[list[str]]:
     """A job that waits is cancelled; the driver of one that runs is told to read its orders."""
     return [["scancel", "--quiet", "--state=PENDING", job], ["scancel", "--quiet", "--batch", "--signal=USR1", job]]
+
+
+def ask(plan: Plan, settings: Settings) -> request.Request:
+    """What Slurm is asked for; refused here where its partitions can never give it."""
+    names = ("slurm_partitions", "slurm_priorities", "slurm_options", "slurm_shape")
+    where = request.site({name: settings[name] for name in names})
+    try:
+        known = partitions()
+    except commands.Away:
+        known = []  # sbatch will tell
+    return request.make(plan, where, known)
+
+
+def script(plan: Plan) -> str:
+    """The batch script of a plan, exactly as Slurm gets it; away from the cluster, as far as it is known without."""
+    settings = Settings()
+    try:
+        return ask(plan, settings).script
+    except commands.NoSlurm:
+        names = ("slurm_partitions", "slurm_priorities", "slurm_options", "slurm_shape")
+        return request.make(plan, request.site({name: settings[name] for name in names})).script
 
 
 def partitions() -> list[request.Partition]:

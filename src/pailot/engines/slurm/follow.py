@@ -20,7 +20,11 @@ class Journal:
         self.offset = 0
 
     def read(self) -> list[dict[str, Any]]:
-        """Whole lines that are new; opened anew each time, so that a network file system shows what was added."""
+        """What is new."""
+        return [entry for _, entry in self.entries()]
+
+    def entries(self) -> list[tuple[int, dict[str, Any]]]:
+        """Whole lines that are new, each with its offset; opened anew each time: so a network file system shows them."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -35,15 +39,13 @@ class Journal:
         finally:
             os.close(descriptor)
         text = b"".join(pieces)
-        whole = text.rfind(b"\n") + 1
-        self.offset += whole
         found = []
-        for line in text[:whole].split(b"\n"):
-            if line:
-                try:
-                    found.append(json.loads(line))
-                except ValueError:
-                    continue  # torn by a crash
+        for line in text[: text.rfind(b"\n") + 1].splitlines(keepends=True):
+            try:
+                found.append((self.offset, json.loads(line)))
+            except ValueError:
+                pass  # torn by a crash
+            self.offset += len(line)
         return found
 
 

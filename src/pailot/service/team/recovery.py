@@ -11,6 +11,7 @@ from ...lifecycle.states import FAILED, STOPPED, SUCCEEDED, WAITING
 from ...runtime import leftovers, processes
 from ...runtime.records import read_record
 from ...values import Value
+from .. import reattach
 from ..folder import JobFolder
 
 TYPE_CHECKING = False
@@ -55,6 +56,8 @@ def _settle(folder: JobFolder, plan: Mapping[str, Any], known: Mapping[str, Any]
     begun = folder.attempts()
     handed_on = folder.record("again.json") or {}
     started = state.get("started") or known["started"] or _first_start(folder)
+    if begun and handed_on.get("attempt") != begun and reattach.goes_on(folder):
+        return _go_on(folder, stop=stop, retries=retries, started=started)
     if stop:
         return _decide(folder, STOPPED, "stopped by the user", None, begun, retries, started)
     if handed_on.get("attempt") == begun or not begun:
@@ -80,6 +83,17 @@ def _settle(folder: JobFolder, plan: Mapping[str, Any], known: Mapping[str, Any]
 
 def _first_start(folder: JobFolder) -> float | None:
     return next((event["at"] for event in folder.events() if event["event"] == "started"), None)
+
+
+def _go_on(folder: JobFolder, *, stop: bool, retries: Mapping[str, int], started: float | None) -> Found:
+    """In a cluster the attempt has gone on without its keeper: a keeper follows it again from where it is."""
+    verdict = reattach.settle(folder)
+    if verdict is not None:
+        return Found(ENDED, verdict)
+    if stop:
+        reattach.stop(folder, grace=float(folder.plan().get("options", {}).get("graceSeconds", 30)), now=False)
+        return Found(BUSY)
+    return Found(QUEUE, {"attempt": folder.attempts() - 1, "retries": retries, "started": started})
 
 
 def _judge(attempt: str, plan: Mapping[str, Any]) -> Any:
