@@ -56,7 +56,7 @@ class SlurmEngine:
     def release(self) -> None:
         """Between two attempts: the last one is not followed any more."""
         QUEUE.forget(getattr(self, "job", ""))
-        self.job = ""
+        self.job = self.comment = ""
         self.folder = ""
         self.journal: Journal | None = None
         self.logs: Logs | None = None
@@ -95,7 +95,7 @@ class SlurmEngine:
 
     def starting(self, attempt: Attempt, stopped: Callable[[], bool]) -> Generator[float | None, None, Sequence[str]]:
         """`start`, in steps. An attempt that was submitted before is only followed."""
-        self.folder = attempt.folder
+        self.folder, self.comment = attempt.folder, _comment(attempt)
         notes: list[str] = []
         if not self._adopt(attempt):
             if attempt.run_as:
@@ -123,7 +123,7 @@ class SlurmEngine:
     def _adopt(self, attempt: Attempt) -> bool:
         record = read_record(os.path.join(attempt.folder, "slurm.json"))
         if record is None and os.path.exists(os.path.join(attempt.folder, "payload.json")):
-            found = _find(self._comment(attempt))
+            found = _find(self.comment)
             record = {"job": found} if found else None
         if record is None:
             return False
@@ -177,7 +177,7 @@ class SlurmEngine:
             environment["PAILOT_KEY"] = _seal(attempt).hex()
         until, pause = time.monotonic() + AWAY_SECONDS, 1.0
         while True:
-            words = ["sbatch", "--parsable", f"--comment={self._comment(attempt)}", "--export=ALL"]
+            words = ["sbatch", "--parsable", f"--comment={self.comment}", "--export=ALL"]
             self.command = commands.Command(words, environment, asked.script, self)
             yield from self._ended(self.command)
             if self.command.status == 0:
@@ -193,11 +193,11 @@ class SlurmEngine:
                 if stopped():
                     raise EngineError("stopped while Slurm did not answer")
             pause = min(pause * 2, 15.0)
-            found = _find(self._comment(attempt))  # it may have taken the job, and only not have said so
+            found = _find(self.comment)  # it may have taken the job, and only not have said so
             if found:
                 self.job = found
                 break
-        write_record(os.path.join(attempt.folder, "slurm.json"), {"job": self.job, "at": time.time()})
+        write_record(os.path.join(attempt.folder, "slurm.json"), {"job": self.job, "comment": self.comment, "at": time.time()})
         where = f" in partition '{asked.partition}'" if asked.partition else ""
         self.waiting(f"submitted to Slurm as job {self.job}{where}")
 
@@ -206,10 +206,6 @@ class SlurmEngine:
             CHILDREN.reap()
             if command.status is None:
                 yield None
-
-    def _comment(self, attempt: Attempt) -> str:
-        run = os.path.basename(os.path.dirname(os.path.dirname(attempt.folder)))
-        return f"pailot {run} {attempt.number}"
 
     def _follow(self) -> None:
         self.submitted = True
@@ -286,6 +282,7 @@ class SlurmEngine:
         seen = QUEUE.seen.get(self.job)
         if seen is None:
             return
+        seen = self._ours(seen)
         if seen.state == "PENDING":
             if self.began and QUEUE.when[self.job] > self.began_at:
                 self._requeued()
@@ -306,6 +303,10 @@ class SlurmEngine:
         if self.began and self._driver_lives() and waited < LOCK_SECONDS:
             return  # on a node that Slurm has lost sight of: nothing may run twice
         self._end(self._without_result(seen))
+
+    def _ours(self, seen: commands.JobSeen) -> commands.JobSeen:
+        """A controller that lost its memory gives numbers anew: what has ours may be another job."""
+        return seen if seen.comment in (self.comment, "") else commands.JobSeen(self.job, "GONE")
 
     def _without_result(self, seen: commands.JobSeen) -> tuple[str, Verdict]:
         if self.requeued:
@@ -346,6 +347,7 @@ class SlurmEngine:
 
     def _end(self, outcome: tuple[str, Verdict]) -> None:
         self.outcome, self.over = outcome, True
+        self.notice.arm(0.001)  # whoever waits for changes has one more to see
         if self.logs is not None:
             for role, index, _ in list(self.logs.sizes):
                 self._last_words(role, index)
@@ -359,7 +361,7 @@ class SlurmEngine:
         record = read_record(os.path.join(folder, "slurm.json"))
         if record is None:
             return WAITING, ("platform", Verdict(FAILED, "its launcher was killed before Slurm had taken the job"))
-        self.job = str(record["job"])
+        self.job, self.comment = str(record["job"]), str(record.get("comment", ""))
         self.submitted, self.journal, self.logs = True, Journal(folder), Logs(folder)
         for entry in self.journal.read():
             self._heard(entry)
@@ -370,7 +372,7 @@ class SlurmEngine:
             status, out, err = commands.run(words, commands.environment(os.environ))
             if status and "Invalid job id" not in err:
                 return UNKNOWN, None
-            seen = commands.parse_jobs(out).get(self.job) or commands.JobSeen(self.job, "GONE")
+            seen = self._ours(commands.parse_jobs(out).get(self.job) or commands.JobSeen(self.job, "GONE"))
             for entry in self.journal.read():  # what was said before Slurm said that it is over
                 self._heard(entry)
             if self.outcome is None and seen.final and not self._driver_lives():
@@ -413,7 +415,7 @@ class SlurmEngine:
         return found
 
     def alive(self) -> bool:
-        return self.submitted and not self.over
+        return self.submitted and (not self.over or bool(self.ends))
 
     def decided(self, attempt: Attempt) -> tuple[str, Verdict] | None:
         """How the attempt ended, as the driver beside the tasks decided; one verdict, not two."""
@@ -473,6 +475,12 @@ class SlurmEngine:
 def _telling(job: str) -> list[list[str]]:
     """A job that waits is cancelled; the driver of one that runs is told to read its orders."""
     return [["scancel", "--quiet", "--state=PENDING", job], ["scancel", "--quiet", "--batch", "--signal=USR1", job]]
+
+
+def _comment(attempt: Attempt) -> str:
+    """By this our job is known in Slurm, whatever number it has."""
+    run = os.path.basename(os.path.dirname(os.path.dirname(attempt.folder)))
+    return f"pailot {run} {attempt.number}"
 
 
 def ask(plan: Plan, settings: Settings) -> request.Request:

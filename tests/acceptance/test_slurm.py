@@ -1,0 +1,358 @@
+"""`pailot run -e slurm` on a real cluster of three nodes: what no other engine has, and every way such a job can end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ..parts.slurm import Cluster, cluster
+from .runs import PATIENCE, Home, Result, job, no_process_left, processes_with, role, wait_for
+
+REPETITIONS = max(2, int(os.environ.get("PAILOT_FAULT_REPETITIONS", "2")) // 5)
+SLEEP = "while :; do sleep 0.05; done"
+LONG = 3 * PATIENCE
+
+
+class Login(Home):
+    """A home on the login node."""
+
+    def __init__(self, folder: Path, slurm: Cluster) -> None:
+        super().__init__(folder)
+        self.slurm = slurm
+        self.environment |= {**slurm.environment, "PAILOT_SLURM_POLL_SECONDS": "1"}
+
+    def start(self, text: str, *options: str, **environment: str) -> subprocess.Popen[str]:
+        return super().start(text, "-e", "slurm", *options, **environment)
+
+    def run(self, text: str, *options: str, timeout: float = LONG, **environment: str) -> Result:
+        return super().run(text, *options, timeout=timeout, **environment)
+
+    def slurm_job(self, attempt: int = 0) -> str:
+        """The number of the job in Slurm, once it is known."""
+        file = wait_for(lambda: list(self.folder.glob(f"home/jobs/*/attempts/{attempt}/slurm.json")), what="the submission")[0]
+        return str(json.loads(file.read_text())["job"])
+
+    def events(self, attempt: int = 0) -> list[dict[str, object]]:
+        lines = (self.jobs()[0] / f"attempts/{attempt}/events").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    def close(self) -> None:
+        super().close()
+        self.slurm.slurm("scancel", "--user=root")
+
+
+@pytest.fixture
+def slurm() -> Cluster:
+    return cluster()
+
+
+@pytest.fixture
+def login(tmp_path: Path, slurm: Cluster) -> Iterator[Login]:
+    made = Login(tmp_path, slurm)
+    yield made
+    made.close()
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout
+    return process.stdout.readline()
+
+
+def ended(process: subprocess.Popen[str]) -> Result:
+    out, err = process.communicate(timeout=LONG)
+    return Result(process.returncode, out, err)
+
+
+# Where it runs
+
+
+def test_equal_tasks_share_an_allocation_and_its_gpus(login: Login) -> None:
+    commands = "echo $SLURMD_NODENAME ${CUDA_VISIBLE_DEVICES:-none} ${SLURM_PROCID:-} $PAI_TASK_INDEX"
+    done = login.run(
+        job(role(commands, "worker", instances=4, gpu=1), role(commands, "ps")), "--quiet", PAILOT_SLURM_SHAPE="flat"
+    )
+    assert done.status == 0, done
+    lines = sorted(line.split() for line in done.lines)
+    workers = {(node, gpu) for name, node, gpu, *_ in lines if name.startswith("[worker")}
+    assert len(workers) == 4  # a device of its own each
+    assert next(line[2] for line in lines if line[0].startswith("[ps")) == "none"
+    assert [line[3] for line in lines if line[0].startswith("[worker")] == ["0", "1", "2", "3"]  # no rank of Slurm's
+    shown = login.show()["taskRoles"]["worker"]["tasks"]
+    assert {task["host"] for task in shown} == {node for node, _ in workers}
+
+
+def test_different_roles_become_components_of_one_job(login: Login) -> None:
+    commands = "echo $SLURMD_NODENAME $SLURM_JOB_ID ${CUDA_VISIBLE_DEVICES:-none}; env | grep -c PAI_HOST_IP_worker_"
+    text = job(role(commands, "worker", instances=2, gpu=2), role(commands, "ps", memory=300))
+    (login.cwd / "job.yaml").write_text(text)
+    planned = login.pailot("plan", "-e", "slurm", "job.yaml")
+    assert planned.out.count("#SBATCH hetjob") == 1, planned
+    done = login.run(text, "--quiet")
+    assert done.status == 0, done
+    found = {line.split()[0]: line.split()[1:] for line in done.lines if len(line.split()) == 4}
+    assert len({words[0] for words in found.values()}) == 3  # components never share a node
+    assert len({words[1] for words in found.values()}) == 1
+    assert [words[2] for _, words in sorted(found.items())] == ["none", "0,1", "0,1"]
+    assert (login.jobs()[0] / "attempts/0/batch.sh").read_text() == planned.out
+
+
+def test_the_virtual_cluster_is_a_partition(login: Login) -> None:
+    commands = "echo $SLURM_JOB_PARTITION"
+    assert login.run(job(role(commands)), "--quiet", "--vc", "gpu").lines == ["gpu"]
+    mapped = login.run(job(role(commands)), "--quiet", "--vc", "research", PAILOT_SLURM_PARTITIONS="research=urgent")
+    assert mapped.lines == ["urgent"]
+    unknown = login.run(job(role(commands)), "--quiet", "--vc", "gpus")
+    assert (unknown.status, unknown.out) == (1, "")
+    assert "Slurm has no partition 'gpus'; did you mean 'gpu'?" in unknown.err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (job(role("true", gpu=3)), "a task of 'main' asks for 3 GPUs; the nodes of Slurm's partition 'main' have 2 at most"),
+        (job(role("true", memory=90_000)), "asks for 90000 MB of memory"),
+        (job(role("true"), options="maxRunSeconds: 100000"), "more than the 86400 seconds"),
+        (job(role("true"), options="gpuType: h100").replace("gpu: 0", "gpu: 1"), "Slurm refused the job"),
+    ],
+)
+def test_what_can_never_run_is_refused_in_one_line(login: Login, text: str, words: str) -> None:
+    done = login.run(text, "--quiet")
+    assert (done.status, done.out) == (1, "")
+    assert words in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_python_of_3_9_on_the_node_is_enough(login: Login) -> None:
+    old = next(iter(sorted((Path.home() / ".pyenv/versions").glob("3.9.*/bin/python3.9"))), None)
+    if old is None:
+        pytest.skip("there is no Python 3.9")
+    text = job(role("echo here; false", instances=2, retries=1))
+    plain = "from pailot.engines.slurm import travel; travel.interpreter = lambda: {!r}; from pailot.cli.main import main; main()"
+    (login.cwd / "job.yaml").write_text(text)
+    command = [sys.executable, "-c", plain.format(str(old)), "run", "-e", "slurm", "--quiet", "job.yaml"]
+    process = login.popen(command)
+    done = ended(process)
+    assert done.status == 1
+    assert sorted(set(done.lines)) == ["[main:0] here", "[main:1] here"], done
+    assert "(3.9" in str(login.events()[0]["python"])
+
+
+def test_no_secret_is_seen_by_slurm_or_left_in_a_file(login: Login) -> None:
+    commands = "t='<% $secrets.token %>'; echo ${#t}; until [ -e go ]; do sleep 0.05; done"
+    text = job(role(commands, instances=2), more="secrets: {token: hunter2-hunter2}")
+    process = login.start(text, "--quiet", "--workdir", "shared")
+    assert first_line(process).endswith("15\n")
+    number = login.slurm_job()
+    script = login.slurm.slurm("scontrol", "write", "batch_script", number, "-")
+    assert "#SBATCH" in script
+    everything = script + login.slurm.slurm("scontrol", "show", "job", number)
+    assert "hunter2" not in everything
+    for folder in (login.folder / "home", login.slurm.folder / "state", login.slurm.folder / "spool"):
+        for path in folder.rglob("*"):
+            if path.is_file():
+                assert b"hunter2-hunter2" not in path.read_bytes(), path
+    assert not list(login.folder.glob("home/jobs/*/attempts/0/secrets.once"))  # read once, and gone
+    (login.cwd / "go").touch()
+    assert ended(process).status == 0
+
+
+def test_the_step_of_a_held_task_is_entered(login: Login) -> None:
+    text = job(role("exit 5", instances=2), options="holdOnFailureMinutes: 10, graceSeconds: 1")
+    process = login.start(text)
+    assert process.stderr
+    assert any("pailot enter" in line for line in process.stderr)
+    wait_for(lambda: login.show()["taskRoles"]["main"]["tasks"][1]["state"] == "HELD")
+    entered = login.pailot("enter", "demo", "main", "1", "--command", "echo $(hostname) $PAI_TASK_INDEX $SLURM_JOB_ID; pwd")
+    host = login.show()["taskRoles"]["main"]["tasks"][1]["host"]
+    work = login.jobs()[0] / "attempts/0/tasks/main-1/work"
+    assert entered.out.splitlines() == [f"{host} 1 {login.slurm_job()}", str(work)], entered
+    process.send_signal(signal.SIGINT)
+    assert ended(process).status in (1, 3)
+
+
+# How it ends
+
+
+def test_a_job_that_waits_says_why_and_can_be_stopped(login: Login) -> None:
+    text = job(role("true", instances=24)).replace("cpu: 1", "cpu: 2")  # 48 CPUs; there are 24
+    process = login.start(text)
+    assert process.stderr
+    assert any("waits:" in line for line in process.stderr)
+    assert login.show()["state"] == "WAITING"
+    process.send_signal(signal.SIGINT)
+    assert ended(process).status == 3
+    assert login.slurm.jobs()[login.slurm_job()] == "CANCELLED"
+    assert login.show()["state"] == "STOPPED"
+
+
+@pytest.mark.parametrize("instances", [1, 3])
+def test_a_cancel_in_slurm_stops_the_job_with_its_grace(login: Login, instances: int) -> None:
+    commands = f"trap 'echo saved; exit 1' TERM; echo ready; {SLEEP}"
+    process = login.start(job(role(commands, instances=instances, retries=3), job_retries=3), "--quiet")
+    for _ in range(instances):
+        assert first_line(process).endswith("ready\n")
+    login.slurm.slurm("scancel", login.slurm_job())
+    done = ended(process)
+    assert (done.status, len(login.jobs()), done.out.count("saved")) == (3, 1, instances), done
+    shown = login.show()
+    assert (shown["state"], shown["reason"], shown["attempt"]) == ("STOPPED", "it was cancelled in Slurm (scancel)", 0)
+
+
+def test_a_cancel_of_a_waiting_job_stops_it(login: Login) -> None:
+    process = login.start(job(role("true", instances=24), job_retries=2).replace("cpu: 1", "cpu: 2"), "--quiet")
+    login.slurm.slurm("scancel", login.slurm_job())
+    assert ended(process).status == 3
+    assert login.show()["reason"] == "it was cancelled in Slurm (scancel)"
+
+
+def test_a_requeued_job_is_a_platform_failure_and_runs_anew(login: Login) -> None:
+    commands = "echo attempt $FC_FRAMEWORK_ATTEMPT_ID; [ $FC_FRAMEWORK_ATTEMPT_ID != 0 ] || sleep 1000"
+    process = login.start(job(role(commands)), "--quiet")
+    assert first_line(process) == "attempt 0\n"
+    login.slurm.slurm("scontrol", "update", f"jobid={login.slurm_job()}", "requeue=1")
+    login.slurm.slurm("scontrol", "requeue", login.slurm_job())
+    done = ended(process)
+    assert (done.status, done.out) == (0, "attempt 1\n"), done
+    assert "requeued" in login.pailot("why", "demo").out
+    assert login.show()["retries"] == 1
+
+
+def test_a_preempted_job_runs_again_without_using_up_a_retry(login: Login) -> None:
+    commands = "echo attempt $FC_FRAMEWORK_ATTEMPT_ID; [ $FC_FRAMEWORK_ATTEMPT_ID != 0 ] || sleep 1000"
+    text = job(role(commands, instances=3), options="graceSeconds: 1").replace("cpu: 1", "cpu: 5")
+    process = login.start(text, "--quiet", "--vc", "low")
+    for _ in range(3):
+        assert first_line(process).endswith("attempt 0\n")
+    login.slurm.slurm("srun", "-p", "urgent", "-N3", "-n3", "-c8", "true")
+    done = ended(process)
+    assert (done.status, sorted(done.lines)) == (0, [f"[main:{index}] attempt 1" for index in range(3)]), done
+    assert "made room" in login.pailot("why", "demo").out
+
+
+def test_a_driver_that_is_killed_is_a_platform_failure(login: Login) -> None:
+    commands = "echo attempt $FC_FRAMEWORK_ATTEMPT_ID; [ $FC_FRAMEWORK_ATTEMPT_ID != 0 ] || sleep 1000"
+    marker = f"marker-{login.folder.name}"
+    process = login.start(job(role(f": {marker}; {commands}", instances=2)), "--quiet")
+    for _ in range(2):
+        assert first_line(process).endswith("attempt 0\n")
+    login.slurm.slurm("scancel", "--signal=KILL", "--batch", login.slurm_job())
+    done = ended(process)
+    assert (done.status, sorted(done.lines)) == (0, ["[main:0] attempt 1", "[main:1] attempt 1"]), done
+    assert "driver ended without a result" in login.pailot("why", "demo").out
+
+
+def test_the_launcher_dies_and_whoever_waits_goes_on(login: Login) -> None:
+    commands = "echo attempt $FC_FRAMEWORK_ATTEMPT_ID; until [ -e go ]; do sleep 0.05; done; [ $FC_FRAMEWORK_ATTEMPT_ID = 1 ]"
+    process = login.start(job(role(commands), job_retries=1), "--quiet")
+    assert first_line(process) == "attempt 0\n"
+    process.kill()
+    process.wait()
+    assert login.show()["state"] == "RUNNING"
+    (login.cwd / "go").touch()
+    wait_for(lambda: any(each["event"] == "result" for each in login.events()))
+    assert login.show()["state"] == "WAITING"  # for somebody who tries it again
+    assert login.pailot("wait", "demo", timeout=LONG).status == 0
+    shown = login.show()
+    assert (shown["state"], shown["attempt"], shown["retries"]) == ("SUCCEEDED", 1, 1)
+    assert login.pailot("logs", "demo").out == "attempt 1\n"
+    names = [event["event"] for event in json.loads(login.pailot("events", "demo", "--json").out)]
+    assert names.count("task-ended") == 2
+
+
+def test_logs_are_followed_without_a_launcher(login: Login) -> None:
+    started = login.run(job(role("echo one; until [ -e go ]; do sleep 0.05; done; echo two")), "--detach")
+    assert started.status == 0, started
+    supervisors = wait_for(lambda: json.loads(login.pailot("ps", "--json").out))
+    assert supervisors
+    wait_for(lambda: login.pailot("logs", "demo").out == "one\n")
+    for pid in processes_with(str(login.folder)):  # the supervisor; the job is Slurm's
+        if b"pailot\0run" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.kill(pid, signal.SIGKILL)
+    follower = login.popen([sys.executable, "-m", "pailot", "logs", "-f", "demo"])
+    assert first_line(follower) == "one\n"
+    (login.cwd / "go").touch()
+    assert ended(follower).out == "two\n"
+    assert login.show()["state"] == "SUCCEEDED"
+
+
+# Faults
+
+
+def counting(instances: int, *, until: str = "go") -> str:
+    """Tasks that say when they begin and when they end, in a file that outlives attempts; nothing may be missing or twice."""
+    commands = (
+        'echo "begin $FC_FRAMEWORK_ATTEMPT_ID" >>"$PAI_CHECKPOINT_DIR/course"; echo up; '
+        f"until [ -e {until} ]; do sleep 0.05; done; "
+        'echo "end $FC_FRAMEWORK_ATTEMPT_ID" >>"$PAI_CHECKPOINT_DIR/course"'
+    )
+    return job(role(commands, instances=instances), options="graceSeconds: 1")
+
+
+def courses(login: Login) -> list[list[str]]:
+    return [path.read_text().splitlines() for path in sorted(login.folder.glob("home/jobs/*/checkpoints/*/course"))]
+
+
+@pytest.mark.parametrize("repetition", range(REPETITIONS))
+@pytest.mark.parametrize("batch_node", [True, False])
+def test_a_node_crashes(login: Login, batch_node: bool, repetition: int) -> None:
+    text = counting(3).replace("cpu: 1", "cpu: 5")  # one a node
+    process = login.start(text, "--quiet", "--workdir", "shared")
+    for _ in range(3):
+        assert first_line(process).endswith("up\n")
+    driver = next(str(each["host"]) for each in login.events() if each["event"] == "began")
+    node = driver if batch_node else next(name for name in login.slurm.names if name != driver)
+    login.slurm.crash_node(node)
+    try:
+        login.slurm.declare_down(node)
+        wait_for(lambda: login.slurm.jobs()[login.slurm_job()] in ("NODE_FAIL", "CANCELLED", "FAILED", "COMPLETED"), LONG)
+    finally:
+        login.slurm.revive_node(node)
+    for _ in range(3):
+        assert first_line(process).endswith("up\n")
+    (login.cwd / "go").touch()
+    done = ended(process)
+    assert done.status == 0, done
+    assert courses(login) == [["begin 0", "begin 1", "end 1"]] * 3
+    assert login.show()["retries"] == 1
+    login.slurm.wait_idle()
+
+
+@pytest.mark.parametrize("repetition", range(REPETITIONS))
+@pytest.mark.parametrize("moment", ["submitted", "running"])
+def test_the_controller_is_killed(login: Login, moment: str, repetition: int) -> None:
+    process = login.start(counting(2), "--quiet", "--workdir", "shared")
+    login.slurm_job()
+    if moment == "running":
+        for _ in range(2):
+            assert first_line(process).endswith("up\n")
+    login.slurm.kill_controller()
+    login.slurm.restart_controller()
+    (login.cwd / "go").touch()
+    done = ended(process)
+    assert done.status == 0, done
+    last = f"{login.show()['attempt']}"
+    for course in courses(login):
+        assert course[-2:] == [f"begin {last}", f"end {last}"]
+        assert len(set(course)) == len(course)  # nothing twice in the same attempt
+    no_process_left(str(login.jobs()[0]))
+    wait_for(lambda: login.slurm.slurm("sinfo", "-h", "-o", "%T"), LONG)
+    login.slurm.wait_idle()
+
+
+def test_srun_is_tried_again_while_the_controller_is_away(login: Login) -> None:
+    """A step that never began costs the job nothing but time."""
+    text = counting(3)
+    process = login.start(text, "--quiet", "--workdir", "shared")
+    wait_for(lambda: list(login.folder.glob("home/jobs/*/attempts/0/events"))[0:1] and login.events()[0:1], LONG)
+    login.slurm.kill_controller()
+    login.slurm.restart_controller()
+    (login.cwd / "go").touch()
+    assert ended(process).status == 0
+    login.slurm.wait_idle()

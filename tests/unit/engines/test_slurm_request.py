@@ -1,0 +1,170 @@
+"""What is asked of Slurm: the shape of an allocation, the script, and what is refused before Slurm hears of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pailot.engines.base import EngineError
+from pailot.engines.slurm import commands, containers, request
+from pailot.engines.slurm.request import Partition, Site
+from pailot.planning import Plan, plan
+from pailot.protocol import read
+
+BIG = Partition("main", True, 10, 64, 500_000, 8, is_default=True)
+
+
+def planned(*roles: tuple[str, int, int, int, int], more: str = "", options: str = "") -> Plan:
+    """A plan of roles, each given by name, instances, CPUs, memory and GPUs."""
+    text = "protocolVersion: 2\nname: demo\ntype: job\nprerequisites: [{name: i, type: dockerimage, uri: debian}]\ntaskRoles:\n"
+    for name, instances, cpu, memory, gpu in roles:
+        text += f"  {name}:\n    instances: {instances}\n    dockerImage: i\n    commands: ['true']\n"
+        text += f"    resourcePerInstance: {{cpu: {cpu}, memoryMB: {memory}, gpu: {gpu}}}\n"
+    return plan(read(f"{text}{more}\nextras: {{pailot: {{{options}}}}}\n"), "me")
+
+
+def options(script: str) -> list[str]:
+    return [line.removeprefix("#SBATCH ") for line in script.splitlines() if line.startswith("#SBATCH")]
+
+
+def test_one_task_asks_for_just_that() -> None:
+    made = request.make(planned(("main", 1, 4, 1000, 2)), Site(), [BIG])
+    assert options(made.script) == [
+        "--job-name=me~demo",
+        "--no-requeue",
+        "--output=/dev/null",
+        "--chdir=/",
+        "--signal=B:USR2@60",
+        "--nodes=1",
+        "--ntasks=1",
+        "--cpus-per-task=4",
+        "--mem=1000M",
+        "--gres=gpu:2",
+    ]
+
+
+def test_roles_of_one_shape_share_an_allocation() -> None:
+    made = request.make(planned(("ps", 1, 2, 999, 1), ("worker", 3, 2, 999, 1)), Site(), [BIG])
+    assert options(made.script)[5:] == ["--ntasks=4", "--cpus-per-task=2", "--mem-per-cpu=500M", "--gpus-per-task=1"]
+
+
+@pytest.mark.parametrize(
+    ("roles", "where", "components"),
+    [
+        ([("ps", 1, 2, 1000, 0), ("worker", 2, 2, 1000, 4)], Site(), 2),  # no GPU is to lie idle
+        ([("ps", 1, 1, 1000, 0), ("worker", 4, 2, 1000, 0)], Site(), 1),  # a CPU may
+        ([("ps", 4, 1, 1000, 0), ("worker", 1, 16, 1000, 0)], Site(), 2),
+        ([("ps", 1, 2, 1000, 0), ("worker", 2, 2, 1000, 4)], Site(shape="flat"), 1),
+        ([("ps", 1, 1, 1000, 0), ("worker", 4, 2, 1000, 0)], Site(shape="het"), 2),
+    ],
+)
+def test_different_roles(roles: list[tuple[str, int, int, int, int]], where: Site, components: int) -> None:
+    made = request.make(planned(*roles), where, [BIG])
+    assert len(made.components) == components == made.script.count("#SBATCH hetjob") + 1
+
+
+def test_where_nodes_are_too_few_roles_share_them() -> None:
+    roles = ("ps", 1, 2, 1000, 0), ("worker", 2, 2, 1000, 1)
+    assert len(request.make(planned(*roles), Site(), [BIG.replace(nodes=1)]).components) == 1
+
+
+def test_limits_priorities_and_more_options() -> None:
+    hived = "extras: {hivedScheduler: {jobPriorityClass: %s}, pailot: {maxRunSeconds: 600, gpuType: a100}}"
+    text = (
+        "protocolVersion: 2\nname: demo\ntype: job\nprerequisites: [{name: i, type: dockerimage, uri: debian}]\n"
+        "taskRoles: {main: {instances: 2, dockerImage: i, commands: ['true'],\n"
+        "  resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 1}}}\n"
+    )
+    where = Site({"default": "batch"}, {"prod": "qos:high"}, ("--account=vision",))
+    script = request.make(plan(read(text + hived % "prod"), "me"), where).script
+    expected = {"--partition=batch", "--time=13", "--qos=high", "--account=vision", "--gpus-per-task=a100:1"}
+    assert expected <= set(options(script))
+    assert "--nice=1000" in options(request.make(plan(read(text + hived % "oppo"), "me"), where).script)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"slurm_shape": "round"}, "slurm_shape: should be auto, flat or het, is 'round'"),
+        ({"slurm_priorities": ["prd=qos:x"]}, "there is no priority class 'prd'; did you mean 'prod'?"),
+        ({"slurm_priorities": ["prod=high"]}, "should be prod=qos:NAME or prod=nice:NUMBER"),
+        ({"slurm_partitions": ["main"]}, "slurm_partitions: 'main' should be NAME=VALUE"),
+    ],
+)
+def test_settings_that_cannot_be_understood(settings: dict[str, object], words: str) -> None:
+    given = {"slurm_shape": "auto", "slurm_priorities": (), "slurm_partitions": (), "slurm_options": (), **settings}
+    with pytest.raises(EngineError) as found:
+        request.site(given)
+    assert words in str(found.value)
+
+
+SINFO = """\
+main*|up|2|8|4096|gpu:fake:2(S:0-1)|1-00:00:00
+main*|up|1|16|8192+|(null)|1-00:00:00
+gpu|up|2|8|4096|gpu:a100:4,gpu:t4:1,shard:9|infinite
+old|down|0|0|0|(null)|30:00
+"""
+
+
+def test_partitions_are_read() -> None:
+    assert commands.parse_partitions(SINFO) == [
+        Partition("main", True, 3, 16, 8192, 2, True, 86400.0),
+        Partition("gpu", True, 2, 8, 4096, 5),
+        Partition("old", False, 0, 0, 0, 0, False, 1800.0),
+    ]
+
+
+def test_jobs_are_read_and_components_count_as_one() -> None:
+    out = "7|RUNNING|None|x|pailot a 0\n12+0|PENDING|Resources|x|pailot b | 1\n12+1|PENDING|None|x|(null)\nnonsense\n"
+    found = commands.parse_jobs(out)
+    assert {name: (each.state, each.reason, each.comment) for name, each in found.items()} == {
+        "7": ("RUNNING", "None", "pailot a 0"),
+        "12": ("PENDING", "Resources", "pailot b | 1"),
+    }
+
+
+@given(st.text())
+def test_no_answer_of_slurm_is_an_accident(out: str) -> None:
+    commands.parse_jobs(out)
+    commands.parse_partitions(out)
+    assert isinstance(commands.complain("sbatch", out), EngineError)
+
+
+@pytest.mark.parametrize(
+    ("err", "kind", "words"),
+    [
+        (
+            "sbatch: error: Batch job submission failed: Requested node configuration is not available\n",
+            commands.Refused,
+            "Slurm refused the job: Requested node configuration is not available",
+        ),
+        (
+            "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n",
+            commands.Away,
+            "Slurm does not answer (sbatch: Unable to contact slurm controller (connect failure))",
+        ),
+    ],
+)
+def test_what_sbatch_complains_about(err: str, kind: type[EngineError], words: str) -> None:
+    found = commands.complain("sbatch", err)
+    assert (type(found), str(found)) == (kind, words)
+
+
+def test_an_allocation_that_we_are_in_is_not_passed_on() -> None:
+    given = {"PATH": "/bin", "SLURM_JOB_ID": "7", "SLURM_CONF": "/etc/s", "SBATCH_ACCOUNT": "x", "AWS_SECRET": "y"}
+    assert commands.environment(given) == {"PATH": "/bin", "SLURM_CONF": "/etc/s", "SBATCH_ACCOUNT": "x"}
+
+
+def test_images_run_in_the_runtime_that_is_set() -> None:
+    made = planned(("main", 1, 1, 100, 1))
+    works = {("main", 0): "/work"}
+    assert containers.wrappers(made, "", "/a", "/c", works) == {}
+    apptainer = containers.wrappers(made, "apptainer", "/a", "/c", works)["main"]
+    assert apptainer[:3] == ("apptainer", "exec", "--nv")
+    assert apptainer[-1] == "docker://debian"
+    podman = containers.wrappers(made, "podman", "/a", "/c", works)["main"]
+    assert {"--volume", "/a:/a", "/work:/work", "debian"} <= set(podman)
+    assert containers.wrappers(made, "in-image --of {image}", "/a", "/c", works)["main"] == ("in-image", "--of", "debian")
+    with pytest.raises(EngineError, match="neither apptainer"):
+        containers.wrappers(made, "rocket", "/a", "/c", works)
