@@ -184,6 +184,12 @@ def processes_with(marker: str) -> list[int]:
     return found
 
 
+def kill_all_with(marker: str) -> None:
+    """SIGKILL to each of them that is still there."""
+    for pid in processes_with(marker):
+        _kill(pid)
+
+
 def wait_for(condition: Any, seconds: float = PATIENCE, what: str = "it") -> Any:
     """Until a condition holds; for things outside our processes that tell nobody."""
     end = time.monotonic() + seconds

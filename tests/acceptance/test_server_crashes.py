@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.runs import PATIENCE, job, no_process_left, processes_with, role
+from tests.acceptance.runs import PATIENCE, job, kill_all_with, no_process_left, role
 
 REPETITIONS = int(os.environ.get("PAILOT_FAULT_REPETITIONS", "0")) or 6
 SUBMITTERS = 20
@@ -112,8 +112,7 @@ def servers(tmp_path: Path) -> Any:
     yield made
     if made.process is not None and made.process.poll() is None:
         made.kill()
-    for pid in processes_with(str(tmp_path)):
-        os.kill(pid, signal.SIGKILL)
+    kill_all_with(str(tmp_path))
     no_process_left(str(tmp_path))
 
 

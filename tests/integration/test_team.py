@@ -20,7 +20,7 @@ from pailot.service.team.serve import running_team
 from pailot.service.team.team import Team
 from pailot.service.team.values import Caller, Event, LogPiece
 from pailot.settings import Settings
-from tests.acceptance.runs import PATIENCE, job, no_process_left, processes_with, role, wait_for
+from tests.acceptance.runs import PATIENCE, job, kill_all_with, no_process_left, processes_with, role, wait_for
 
 ANN, BOB, ROOT = Caller("ann"), Caller("bob", clusters=frozenset(("other",))), Caller("root", admin=True)
 HIVED = "  hivedScheduler: {{jobPriorityClass: {}}}\n"
@@ -62,8 +62,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("PAILOT_LOCKS", str(tmp_path / "locks"))
     monkeypatch.setenv("PAILOT_GPUS", "none")
     yield made
-    for pid in processes_with(str(tmp_path)):
-        os.kill(pid, signal.SIGKILL)
+    kill_all_with(str(tmp_path))
     no_process_left(str(tmp_path))
 
 

@@ -334,6 +334,9 @@ class Keeper:
         try:
             if not os.path.exists(folder.file("job.json")):
                 folder.fill(order["job"], order["source"], order["plan_text"])
+            elif folder.verdict() is not None:
+                self._finished(running, {"refused": "this job has ended already"})
+                return
             running.lock = folder.lock()
             if running.lock is None:
                 raise PailotError("another process drives this job")

@@ -31,6 +31,7 @@ QUEUED, DRIVEN, SETTLING = "queued", "driven", "settling"
 KEPT_PLANS = 256
 """So many waiting jobs keep their plan in memory; others are read again when their turn comes."""
 LOOK_SECONDS = 0.05
+GOODBYE_SECONDS = 10.0
 
 
 class Entry:
@@ -125,7 +126,11 @@ class Dispatcher:
             task.cancel()
         for each in self.links:
             each.close()
-        await asyncio.sleep(0)
+        for each in self.links:
+            try:
+                await asyncio.wait_for(each.gone, GOODBYE_SECONDS)
+            except TimeoutError:
+                continue  # a keeper that hangs; the next server will see
 
     def add(self, record: JobRecord, prepared: Prepared) -> None:
         """A new job that is durable."""

@@ -39,6 +39,7 @@ class Link(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.hello: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self.open = True
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.pid = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -56,6 +57,8 @@ class Link(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.open = False
+        if not self.gone.done():
+            self.gone.set_result(None)
         if not self.hello.done():
             self.hello.set_exception(ConnectionResetError("the keeper ended"))
             self.hello.exception()  # somebody may have stopped waiting
@@ -68,6 +71,7 @@ class Link(asyncio.Protocol):
             self._transport.write(frames.pack_order(message))
 
     def close(self) -> None:
+        """Let go, once all orders were sent; `gone` tells when."""
         self.open = False
         self._lost = lambda _: None
         if self._transport is not None:
