@@ -10,6 +10,7 @@ from ..values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..settings import Settings
     from ..store.server import ServerStore
 
 DAY = 86400.0
@@ -28,6 +29,38 @@ class Removed(Value):
     code: int = 0
     tokens: int = 0
     messages: int = 0
+
+
+def opened(settings: Settings) -> ServerStore:
+    """The store of a home in which a server has run; it may be running."""
+    from ..store.server import ServerStore
+    from .team.serve import database
+
+    where = database(settings)
+    if "://" not in where and not os.path.exists(where):
+        raise StoreError(f"{where}: no server has run in this home yet")
+    return ServerStore.open(where)
+
+
+def collect_server(settings: Settings, now: float, *, keep_days: float, keep_last: int, dry_run: bool) -> int | None:
+    """Old jobs of a server that is not running; how many. None where there is none, or it is running and does that itself."""
+    from .team.errors import Conflict
+    from .team.serve import database, take_lock
+
+    where = database(settings)
+    if "://" not in where and not os.path.exists(where):
+        return None
+    try:
+        lock = take_lock(settings.home)
+    except Conflict:
+        return None
+    try:
+        with opened(settings) as store:
+            if dry_run:
+                return len(store.jobs.ended_before(now - keep_days * DAY, 1_000_000, keep_last=keep_last))
+            return collect(store, settings.home, now, keep_days=max(keep_days, 1e-9), keep_last=keep_last).jobs
+    finally:
+        os.close(lock)
 
 
 def collect(

@@ -108,7 +108,6 @@ def test_runs_without_a_server_get_the_new_key_too(store: ServerStore, tmp_path:
     box = SecretBox(str(tmp_path))
     folder = tmp_path / "jobs" / "abc"
     folder.mkdir(parents=True)
-    (folder / "job").write_text('{"format": 1, "id": "abc", "name": "x", "user": "ann"}')
     (folder / "job.json").write_text('{"format": 1, "id": "abc", "name": "x", "user": "ann"}')
     (folder / "secrets.sealed").write_bytes(box.seal("abc", {"a": "b"}))
     rotate_keys(store, str(tmp_path), forget=True)

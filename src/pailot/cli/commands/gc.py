@@ -31,13 +31,21 @@ def run(args: Namespace) -> int:
         else:
             print(f"the index holds {count} runs")
         return OK
-    rows = old_runs(before=time.time() - args.keep_days * 86400, keep_last=args.keep_last)
+    from ...service.upkeep import collect_server
+    from ...settings import Settings
+
+    now = time.time()
+    server = collect_server(Settings(), now, keep_days=args.keep_days, keep_last=args.keep_last, dry_run=args.dry_run)
+    rows = old_runs(before=now - args.keep_days * 86400, keep_last=args.keep_last)
     freed = 0 if args.dry_run else remove(rows)
     if args.json:
         import json
 
-        print(json.dumps({"removed": [row.id for row in rows], "bytes": freed, "dryRun": args.dry_run}))
+        told = {"removed": [row.id for row in rows], "serverJobs": server, "bytes": freed, "dryRun": args.dry_run}
+        print(json.dumps(told))
     else:
         verb = "would go" if args.dry_run else f"removed, {freed / 1e6:.1f} MB freed"
         print(f"{len(rows)} runs {verb}")
+        if server is not None:
+            print(f"{server} jobs of the server {'would go' if args.dry_run else 'removed'}")
     return OK

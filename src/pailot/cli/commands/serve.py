@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
+    from ...settings import Settings
+
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=9186, help="port to listen on; 0 for any that is free (default: 9186)")
@@ -16,6 +18,10 @@ def configure(parser: ArgumentParser) -> None:
     ending = parser.add_mutually_exclusive_group()
     ending.add_argument("--drain", action="store_true", help="at the end wait for running jobs (else they go on without)")
     ending.add_argument("--stop-jobs", action="store_true", help="at the end stop running jobs")
+    other = parser.add_argument_group("instead of serving")
+    other.add_argument("--check", action="store_true", help="look through everything that the server keeps, and end")
+    other.add_argument("--rotate-keys", action="store_true", help="seal all secrets with a new key, and end")
+    other.add_argument("--forget-old-keys", action="store_true", help="with --rotate-keys: drop the keys used before")
     parser.add_argument("--json", action="store_true", help="tell the address as JSON")
 
 
@@ -34,6 +40,11 @@ def run(args: Namespace) -> int:
         print(f"pailot: the server needs more parts ({error.name}): pip install 'pailot[server]'", file=sys.stderr)
         return FAILED
     settings = Settings()
+    if args.check or args.rotate_keys:
+        return _look_after(args, settings)
+    if args.forget_old_keys:
+        print("pailot: --forget-old-keys goes with --rotate-keys", file=sys.stderr)
+        return INVALID
     engine = args.engine or os.environ.get("PAILOT_ENGINE") or "local"
     if not 0 <= args.port < 65536:
         print(f"pailot: --port {args.port}: a port is a number from 0 to 65535", file=sys.stderr)
@@ -55,3 +66,26 @@ def run(args: Namespace) -> int:
     ending = "drain" if args.drain else "stop-jobs" if args.stop_jobs else "hand-over"
     serve(settings, host=args.host, port=args.port, engine=engine, ending=ending, ready=ready)
     return OK
+
+
+def _look_after(args: Namespace, settings: Settings) -> int:
+    import json
+    import sys
+
+    from ...service.upkeep import check, opened, rotate_keys
+
+    with opened(settings) as store:
+        if args.rotate_keys:
+            count = rotate_keys(store, settings.home, forget=args.forget_old_keys)
+            print(json.dumps({"sealed": count}) if args.json else f"sealed the secrets of {count} jobs with a new key")
+        if not args.check:
+            return OK
+        found = check(store, settings.home)
+        jobs, users = store.jobs.count(), store.accounts.count_users()
+        if args.json:
+            print(json.dumps({"problems": found, "jobs": jobs, "users": users}))
+        elif not found:
+            print(f"all is well with {store.place}: {jobs} jobs, {users} users")
+        for line in () if args.json else found:
+            print(f"pailot: {line}", file=sys.stderr)
+    return FAILED if found else OK

@@ -30,7 +30,10 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
     """
     from ...engines.registry import check
     from ...library import Library
+    from ...store import SecretBox
     from ...store.server import ServerStore
+    from ...store.server.checking import check_key
+    from .housekeeping import Housekeeping
     from .reading import Reader
     from .team import Team
     from .unix import task_environment
@@ -42,6 +45,7 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
     try:
         store = ServerStore.open(database(settings))
         try:
+            check_key(store, SecretBox(home))
             library = Library(settings.library, home=home, cache=settings.cache, fresh_seconds=settings.library_cache_seconds)
             team = Team(
                 settings,
@@ -51,11 +55,14 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
                 machine=capacity(settings, engine),
                 environment=task_environment(),
             )
+            housekeeping = Housekeeping(settings, store)
             try:
                 await team.set_clusters({**clusters(settings["virtual_clusters"]), **store.accounts.clusters()})
                 await team.begin()
+                housekeeping.begin()
                 yield team
             finally:
+                await housekeeping.end()
                 await team.end()
         finally:
             store.close()
