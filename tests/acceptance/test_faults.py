@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,6 @@ import pytest
 from .runs import PATIENCE, Home, job, no_process_left, role, wait_for
 
 REPETITIONS = int(os.environ.get("PAILOT_FAULT_REPETITIONS", "3"))
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    made = Home(tmp_path)
-    yield made
-    made.close()
 
 
 def marked_job(marker: str, *, instances: int = 2, options: str = "graceSeconds: 1") -> str:

@@ -8,20 +8,9 @@ import re
 import struct
 import subprocess
 import termios
-from collections.abc import Iterator
 from fcntl import ioctl
-from pathlib import Path
-
-import pytest
 
 from .runs import Home, job, role
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    made = Home(tmp_path)
-    yield made
-    made.close()
 
 
 def seen(home: Home, text: str, columns: int, **environment: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,13 @@ needs_sshd = pytest.mark.skipif(SSHD is None, reason="no sshd here: sudo apt-get
 WAIT = 'until [ -e "$PAI_CHECKPOINT_DIR/go" ]; do sleep 0.05; done'
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    made = Home(tmp_path)
-    (tmp_path / "tmp").mkdir()
-    made.environment["TMPDIR"] = str(tmp_path / "tmp")
-    yield made
-    made.close()
+@pytest.fixture(autouse=True)
+def temporary(home: Home) -> Path:
+    """A folder for temporary files of this test alone."""
+    folder = home.folder / "tmp"
+    folder.mkdir()
+    home.environment["TMPDIR"] = str(folder)
+    return folder
 
 
 def with_plugin(text: str, plugin: str) -> str:
@@ -31,7 +30,7 @@ def with_plugin(text: str, plugin: str) -> str:
 
 
 @needs_sshd
-def test_tasks_log_in_to_each_other_and_copy_files(home: Home) -> None:
+def test_tasks_log_in_to_each_other_and_copy_files(home: Home, temporary: Path) -> None:
     worker = (
         "ssh Ps_Server-0 'echo here: $0; cat' <<<sent\n"
         "ssh psserver-1 true && echo by the other spelling\n"
@@ -46,7 +45,7 @@ def test_tasks_log_in_to_each_other_and_copy_files(home: Home) -> None:
     )
     assert done.status == 0
     no_process_left(str(home.folder))
-    assert os.listdir(home.folder / "tmp") == []
+    assert os.listdir(temporary) == []
 
 
 def logged_in(home: Home, key: Path, process: subprocess.Popen[str]) -> str:

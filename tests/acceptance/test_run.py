@@ -7,19 +7,12 @@ import signal
 import socket
 import subprocess
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from .runs import PATIENCE, Home, job, no_process_left, role, wait_for
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    made = Home(tmp_path)
-    yield made
-    made.close()
 
 
 def test_a_job_runs_and_its_output_is_ours(home: Home) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
 from pailot.library import Library, LibraryError
+
+from ..web import WebServer
 
 GREETER = "name: greeter\ntype: script\n"
 
@@ -20,28 +21,16 @@ class Shelf:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.status = 200
-        shelf = self
+        self.server = WebServer(self.answer)
+        self.url = f"http://{self.server.host}/shared"
+        self.close = self.server.close
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                shelf.asked.append(self.path)
-                found = self.path == "/shared/greeter.yaml"
-                self.send_response(shelf.status if found else 404)
-                self.end_headers()
-                self.wfile.write(GREETER.encode() if found else b"")
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01})
-        self.thread.start()
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/shared"
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        self.asked.append(request.path)
+        found = request.path == "/shared/greeter.yaml"
+        request.send_response(self.status if found else 404)
+        request.end_headers()
+        request.wfile.write(GREETER.encode() if found else b"")
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,8 @@ from pailot.engines.local.ports import Ports, PortTaken
 from pailot.engines.local.provide import ProvideError, bring_code, provide
 from pailot.planning import Plan, plan
 from pailot.protocol import read
+
+from ..web import WebServer
 
 # A process that does what it is told, line by line.
 OTHER = """
@@ -312,37 +313,25 @@ class Shelf:
         self.cut = 0
         self.answers: list[int] = []
         self.logins: list[str | None] = []
-        shelf = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                shelf.logins.append(self.headers.get("Authorization"))
-                there = self.path.startswith("/files/model.bin")
-                same = bool(shelf.tag) and self.headers.get("If-None-Match") == shelf.tag
-                status = 304 if there and same else 200 if there else 404
-                shelf.answers.append(status)
-                self.send_response(status)
-                if status == 200:
-                    self.send_header("Content-Length", str(len(shelf.content)))
-                    if shelf.tag:
-                        self.send_header("ETag", shelf.tag)
-                self.end_headers()
-                if status == 200:
-                    self.wfile.write(shelf.content[: len(shelf.content) - shelf.cut])
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01})
-        self.thread.start()
-        self.host = f"127.0.0.1:{self.server.server_address[1]}"
+        self.server = WebServer(self.answer)
+        self.host = self.server.host
         self.url = f"http://{self.host}/files/model.bin"
+        self.close = self.server.close
 
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        self.logins.append(request.headers.get("Authorization"))
+        there = request.path.startswith("/files/model.bin")
+        same = bool(self.tag) and request.headers.get("If-None-Match") == self.tag
+        status = 304 if there and same else 200 if there else 404
+        self.answers.append(status)
+        request.send_response(status)
+        if status == 200:
+            request.send_header("Content-Length", str(len(self.content)))
+            if self.tag:
+                request.send_header("ETag", self.tag)
+        request.end_headers()
+        if status == 200:
+            request.wfile.write(self.content[: len(self.content) - self.cut])
 
 
 @pytest.fixture
