@@ -7,6 +7,7 @@ ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PEERS := .venv-peers
+ALIPAI := .venv-alipai
 UPSTREAM := bench/upstream
 CLIENTS := tests/clients
 NODE_MODULES := $(UPSTREAM)/node_modules/.installed $(CLIENTS)/node_modules/.installed
@@ -38,7 +39,7 @@ check: $(VENV)/.installed-dev ## Run the linters, the type checker and the unit 
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest -q tests/unit $(ARGS)
 
-bench: $(VENV)/.installed-dev node $(PEERS)/.installed ## Measure speed; ARGS go to bench/run.py
+bench: $(VENV)/.installed-dev node $(PEERS)/.installed $(ALIPAI)/.installed ## Measure speed; ARGS go to bench/run.py
 	$(BIN)/python bench/run.py $(ARGS)
 
 soak: $(VENV)/.installed-dev node parts ## Run the tests with many more random inputs; takes long
@@ -47,7 +48,7 @@ soak: $(VENV)/.installed-dev node parts ## Run the tests with many more random i
 venv: $(VENV)/.installed-dev ## Make .venv with Pailot and the development tools
 
 clean: ## Remove .venv, node_modules and everything else that was made
-	rm -rf $(VENV) $(PEERS) $(UPSTREAM)/node_modules $(CLIENTS)/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(ALIPAI) $(UPSTREAM)/node_modules $(CLIENTS)/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # pip 26 and newer write console scripts that start 10 ms faster than those of Debian 12's pip.
@@ -80,6 +81,12 @@ $(PEERS)/.installed: bench/peers.txt | $(VENV)/.python
 	    $(PEERS)/bin/python -m pip -qq install --constraint constraints.txt --upgrade pip && \
 	    $(PEERS)/bin/python -m pip -qq install --only-binary :all: --requirement bench/peers.txt; then touch $@; \
 	else echo "pip failed: the comparison with TorchX is skipped" >&2; rm -rf $(PEERS); fi
+
+# Alibaba's SDK, for the benchmark that compares with it; some of what it needs is built from source.
+$(ALIPAI)/.installed: bench/peers-alipai.txt | $(VENV)/.python
+	@if $(PYTHON) -m venv --clear $(ALIPAI) && echo '*' >$(ALIPAI)/.gitignore && \
+	    $(ALIPAI)/bin/python -m pip -qq install --requirement bench/peers-alipai.txt; then touch $@; \
+	else echo "pip failed: the comparison with Alibaba's SDK is skipped" >&2; rm -rf $(ALIPAI); fi
 
 # Programs that some tests need for real; those tests are skipped without.
 parts:

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from containers import containers
+from frontdoors import frontdoors
 from jobs import largest_job, two_role_job
 from running import Figure, after_the_end, launcher_memory, log_throughput, many_tasks, small_jobs
 from server_list import server_list
@@ -198,6 +199,7 @@ MEASURES: dict[str, Callable[..., list[Figure]]] = {
     "placing": placing,
     "containers": containers,
     "server-list": server_list,
+    "frontdoors": frontdoors,
 }
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .launch import Run
 
-_START = "import sys; sys.path.insert(0, sys.argv[1]); from pailot.service.supervisor import main; main()"
+_START = "import sys; sys.path[:] = sys.argv[1:]; from pailot.service.supervisor import main; main()"
 
 
 def supervise(run: Run) -> dict[str, Any] | None:
@@ -30,7 +30,8 @@ def supervise(run: Run) -> dict[str, Any] | None:
     said = pickle.dumps((run.folder.path, run.id, run.plan, run.surroundings, run.engine))
     complaints = open(run.folder.file("supervisor.log"), "wb")  # noqa: SIM115  # closed below
     supervisor = subprocess.Popen(
-        [sys.executable or "python3", "-P", "-c", _START, package],
+        # Without `site`, which takes as long as all of ours: it is told where to find things.
+        [sys.executable or "python3", "-S", "-P", "-c", _START, package, *filter(os.path.isabs, sys.path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=complaints,
