@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 
 import uvicorn
@@ -25,6 +26,7 @@ HEADER_SECONDS = 30.0
 """The head of a request must be there so soon after its first byte."""
 GRACE_SECONDS = 10
 """Requests that are being answered have so long when the server ends."""
+CONNECTIONS = 65_536
 _HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -81,6 +83,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self.site.start()
+        _allow_many_connections()  # after the keeper has started: tasks keep the limit that people expect
         await super().startup(sockets)
         self.ready()
 
@@ -89,6 +92,13 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
         await self.site.stop()
         self._captured_signals.clear()  # we did what they asked for
+
+
+def _allow_many_connections() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTIONS if hard == resource.RLIM_INFINITY else min(CONNECTIONS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -1,0 +1,202 @@
+"""How fast the server answers: beside a bare Starlette route, for a job of 4,000 tasks, and to 1,000 followers of a log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from running import Figure
+
+HERE = Path(__file__).parent
+PAILOT = Path(sys.executable).with_name("pailot")
+PASSWORD = "bench-password"
+
+LEAST_RATIO = 0.7
+TASKS = 4_000
+LONGEST_DETAIL = 0.150
+FOLLOWERS = 1_000
+LINES = 50
+LONGEST_DELAY = 1.0
+
+JOB = """\
+protocolVersion: 2
+name: {name}
+type: job
+prerequisites: [{{name: image, type: dockerimage, uri: debian}}]
+taskRoles:
+  main:
+    instances: {tasks}
+    completion: {{minFailedInstances: -1, minSucceededInstances: {tasks}}}
+    dockerImage: image
+    resourcePerInstance: {{cpu: 1, memoryMB: 1, gpu: 0}}
+    commands: ["{command}"]
+"""
+
+
+class Server:
+    """`pailot serve` in a home of its own."""
+
+    def __init__(self, home: str) -> None:
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("PAILOT_", "PYTHON"))}
+        environment = {
+            **inherited,
+            "PAILOT_HOME": home,
+            "PAILOT_ADMIN_PASSWORD": PASSWORD,
+            "PAILOT_RATE_LIMITS": "off",
+            "PAILOT_CPUS": "100000",
+            "PAILOT_MEMORY_MB": "100000000",
+        }
+        self.process = subprocess.Popen(
+            [PAILOT, "serve", "--port", "0", "--json", "--stop-jobs"], stdout=subprocess.PIPE, text=True, env=environment
+        )
+        assert self.process.stdout
+        self.url: str = json.loads(self.process.stdout.readline())["url"]
+        self.port = int(self.url.rpartition(":")[2])
+        self.token = ""
+        self.token = self.ask("/authn/basic/login", {"username": "admin", "password": PASSWORD})["token"]
+
+    def ask(self, path: str, body: dict[str, Any] | str | None = None) -> Any:
+        data = body.encode() if isinstance(body, str) else json.dumps(body).encode() if body is not None else None
+        request = urllib.request.Request(f"{self.url}/api/v2{path}", data=data)
+        if data is not None:
+            request.add_header("Content-Type", "text/yaml" if isinstance(body, str) else "application/json")
+        if self.token:
+            request.add_header("Authorization", f"Bearer {self.token}")
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)
+
+    def run(self, name: str, tasks: int, command: str) -> None:
+        self.ask("/jobs", JOB.format(name=name, tasks=tasks, command=command))
+        while self.ask(f"/jobs/{name}/record")["state"] not in ("SUCCEEDED", "FAILED", "STOPPED"):
+            time.sleep(0.2)
+
+    def close(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+
+@contextmanager
+def serving() -> Iterator[Server]:
+    with tempfile.TemporaryDirectory(prefix="pailot-bench-") as home:
+        server = Server(home)
+        try:
+            yield server
+        finally:
+            server.close()
+
+
+def get_throughput(*, quick: bool) -> list[Figure]:
+    """Requests a second over 32 connections, in turns."""
+    peer = subprocess.Popen([sys.executable, HERE / "starlette_route.py"], stdout=subprocess.PIPE, text=True)
+    assert peer.stdout
+    port = int(peer.stdout.readline())
+    rates: dict[str, list[float]] = {"peer": [], "open": [], "token": []}
+    try:
+        with serving() as server:
+            bearer = f"Authorization: Bearer {server.token}"
+            for _ in range(2 if quick else 7):
+                rates["peer"].append(_load(port, "/api/v2/info"))
+                rates["open"].append(_load(server.port, "/api/v2/info"))
+                rates["token"].append(_load(server.port, "/api/v2/tokens/check", bearer))
+    finally:
+        peer.terminate()
+        peer.wait()
+    theirs = statistics.median(rates["peer"])
+    figures = []
+    for name, text in (("open", "GET without a token"), ("token", "GET with a token")):
+        mine = statistics.median(rates[name])
+        against = f"bare Starlette route {theirs:,.0f}/s, at least {LEAST_RATIO}x"
+        figures.append(Figure(text, f"{mine:,.0f}/s", against, theirs * LEAST_RATIO / mine, 1.0))
+    return figures
+
+
+def _load(port: int, path: str, *headers: str) -> float:
+    given = [word for header in headers for word in ("--header", header)]
+    command = [sys.executable, HERE / "http_load.py", str(port), path, "--seconds", "2", *given]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def large_detail(*, quick: bool) -> list[Figure]:
+    """The detail of a job of 4,000 tasks that is over, and the time until its last byte is here."""
+    with serving() as server:
+        tasks = 500 if quick else TASKS
+        server.run("large", tasks, "true")
+        taken, size = [], 0
+        for _ in range(5 if quick else 15):
+            began = time.perf_counter()
+            request = urllib.request.Request(f"{server.url}/api/v2/jobs/admin~large")
+            request.add_header("Authorization", f"Bearer {server.token}")
+            with urllib.request.urlopen(request) as answer:
+                size = len(answer.read())
+            taken.append(time.perf_counter() - began)
+    seconds = statistics.median(taken)
+    name = f"detail of a job of {tasks:,} tasks ({size / 1e6:.1f} MB)"
+    return [Figure(name, f"{seconds * 1e3:.0f} ms", f"{LONGEST_DETAIL * 1e3:.0f} ms", seconds, LONGEST_DETAIL)]
+
+
+def followers(*, quick: bool) -> list[Figure]:
+    """Followers of one growing log: every one gets every line, and how long after it was printed."""
+    count = 100 if quick else FOLLOWERS
+    with serving() as server:
+        gate = Path(tempfile.mkdtemp(prefix="pailot-gate-")) / "open"
+        wait = f"until [ -e {gate} ]; do sleep 0.1; done"
+        command = f"{wait}; for i in $(seq {LINES}); do echo $i $EPOCHREALTIME; sleep 0.1; done"
+        server.ask("/jobs", JOB.format(name="talks", tasks=1, command=command))
+        delays = asyncio.run(_follow_all(server, count, gate))
+        gate.unlink()
+        gate.parent.rmdir()
+    p99 = statistics.quantiles(delays, n=100)[98]
+    name = f"{count:,} followers of a log, {LINES} lines each: from printed to read, p99"
+    return [Figure(name, f"{p99 * 1e3:.0f} ms", f"{LONGEST_DELAY:.0f} s", p99, LONGEST_DELAY)]
+
+
+async def _follow_all(server: Server, count: int, gate: Path) -> list[float]:
+    connected = 0
+    delays: list[float] = []
+
+    async def follow() -> None:
+        nonlocal connected
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1 << 20)
+        path = "/api/v2/jobs/talks/logs/main/0?follow=true"
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n\r\n".encode())
+        seen = 0
+        while True:
+            line = await reader.readline()
+            if not line:
+                break
+            if line.startswith(b": begin"):
+                connected += 1
+                if connected == count:
+                    gate.touch()
+            elif line.startswith(b"event: end"):
+                break
+            elif line.startswith(b"data: "):
+                now = time.time()
+                for said in json.loads(line[6:]).get("text", "").splitlines():
+                    number, printed = said.split()
+                    seen += 1
+                    if int(number) != seen:
+                        raise SystemExit(f"a follower missed a line: {said!r} after {seen - 1}")
+                    delays.append(now - float(printed))
+        writer.close()
+        if seen != LINES:
+            raise SystemExit(f"a follower got {seen} of {LINES} lines")
+
+    await asyncio.gather(*[follow() for _ in range(count)])
+    return delays
+
+
+def server_http(*, quick: bool) -> list[Figure]:
+    """All of them."""
+    return [*get_throughput(quick=quick), *large_detail(quick=quick), *followers(quick=quick)]
