@@ -1,6 +1,6 @@
 """A client that asks for one path over many connections, as fast as the server answers: `python http_load.py PORT PATH …`.
 
-Prints requests a second. A process of its own, so that it takes nothing of the server's.
+Prints how many requests were answered in all, and how many a second. It is a process of its own, beside the server.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ def main() -> None:
     args = parser.parse_args()
     head = "".join(f"{line}\r\n" for line in ["Host: bench", *args.header])
     request = f"GET {args.path} HTTP/1.1\r\n{head}\r\n".encode()
-    print(measure(args.port, request, args.connections, args.seconds))
+    print(*measure(args.port, request, args.connections, args.seconds))
 
 
-def measure(port: int, request: bytes, connections: int, seconds: float) -> float:
-    """Answers a second; the first half second is for warming up."""
+def measure(port: int, request: bytes, connections: int, seconds: float) -> tuple[int, float]:
+    """Answers in all, and a second; for the latter the first half second is left out."""
     poll = select.epoll()
     lines = {}
     for _ in range(connections):
@@ -41,7 +41,7 @@ def measure(port: int, request: bytes, connections: int, seconds: float) -> floa
     waiting = dict.fromkeys(lines, size)
     warm = time.perf_counter() + 0.5
     end = warm + seconds
-    count = 0
+    count = total = 0
     began = warm
     while True:
         for descriptor, _ in poll.poll():
@@ -53,11 +53,12 @@ def measure(port: int, request: bytes, connections: int, seconds: float) -> floa
                 waiting[descriptor] = size
                 lines[descriptor].send(request)
                 count += 1
+                total += 1
         now = time.perf_counter()
         if began == warm and now >= warm:
             began, count = now, 0
         if now >= end:
-            return count / (now - began)
+            return total, count / (now - began)
 
 
 def _answer(line: socket.socket) -> bytes:

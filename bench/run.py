@@ -24,6 +24,7 @@ from containers import containers
 from frontdoors import frontdoors
 from jobs import largest_job, two_role_job
 from running import Figure, after_the_end, launcher_memory, log_throughput, many_tasks, small_jobs
+from server_http import server_http
 from server_list import server_list
 
 from pailot.planning import plan
@@ -200,6 +201,7 @@ MEASURES: dict[str, Callable[..., list[Figure]]] = {
     "containers": containers,
     "server-list": server_list,
     "frontdoors": frontdoors,
+    "server-http": server_http,
 }
 
 

@@ -82,12 +82,17 @@ def append_line(target: int | str, data: dict[str, Any], *, durable: bool = Fals
 
 def read_lines(path: str) -> list[dict[str, Any]]:
     """The journal's entries; without those that were torn by a crash, the last one mostly."""
-    entries = []
-    for line in (_read(path) or b"").split(b"\n"):
-        entry = _parse(line) if line else None
-        if entry is not None:
-            entries.append(entry)
-    return entries
+    lines = [line for line in (_read(path) or b"").split(b"\n") if line]
+    import json
+
+    try:
+        together = json.loads(b"[" + b",".join(lines) + b"]")  # all at once takes half the time
+    except (ValueError, RecursionError):
+        together = [_parse(line) for line in lines]
+    # A line could hold two entries only if a crash had torn it so that both halves read well; then it is no entry.
+    if len(together) != len(lines):
+        together = [_parse(line) for line in lines]
+    return [entry for entry in together if isinstance(entry, dict)]
 
 
 def keep_reserve(folder: str, size: int = RESERVE_BYTES) -> None:

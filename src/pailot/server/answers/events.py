@@ -30,9 +30,9 @@ def _event(user: str, name: str, number: int, entry: Mapping[str, Any], host: st
     failed = failed or (what == "ended" and entry.get("state") == "FAILED")
     at = datetime.fromtimestamp(float(entry.get("at", 0)), UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
     return {
-        "uid": uid(user, name, number),
+        "uid": uid(user, name, index=number),
         "frameworkName": framework_name(user, name),
-        "podUid": None if role is None else uid(user, name, entry.get("attempt", 0), role, index),
+        "podUid": None if role is None else uid("pod", user, name, entry.get("attempt", 0), role, index=int(index or 0)),
         "taskroleName": None if role is None else role_name(str(role)),
         "taskName": None if role is None else f"{framework_name(user, name)}-{role_name(str(role))}-{index}",
         "taskIndex": index,

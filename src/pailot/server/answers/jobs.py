@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 from ...lifecycle.states import FINAL_JOB_STATES, STOPPED, SUCCEEDED
-from .tasks import task_status
+from .tasks import statuses_json, task_status
 from .words import exit_code, exit_spec, framework_name, milliseconds, role_name, sub_state
 
 TYPE_CHECKING = False
@@ -42,6 +44,10 @@ def list_item(job: JobRecord) -> dict[str, Any]:
 
 def detail(shown: JobDetail) -> dict[str, Any]:
     """A job with all tasks of one attempt."""
+    return {**_head(shown), "taskRoles": _roles(shown)}
+
+
+def _head(shown: JobDetail) -> dict[str, Any]:
     job = shown.record
     return {
         "debugId": framework_name(job.user, job.name),
@@ -49,8 +55,24 @@ def detail(shown: JobDetail) -> dict[str, Any]:
         "tags": list(job.tags),
         "jobPriority": job.priority,
         "jobStatus": _status(shown),
-        "taskRoles": _roles(shown),
     }
+
+
+def _base(shown: JobDetail) -> str:
+    """The address of the attempt."""
+    return f"/api/v2/jobs/{shown.record.user}~{shown.record.name}/attempts/{shown.attempt}"
+
+
+def detail_json(shown: JobDetail) -> bytes:
+    """The same as JSON, quickly for thousands of tasks, too."""
+    head = json.dumps({**_head(shown), "taskRoles": None}, separators=(",", ":")).removesuffix("null}")
+    base = _base(shown)
+    roles = [
+        f'"{role_name(name)}":{{"taskRoleStatus":{{"name":"{role_name(name)}"}},'
+        f'"taskStatuses":{statuses_json(tasks, shown.record.id, shown.attempt, base)}}}'
+        for name, tasks in (shown.roles.items() if shown.attempt >= 0 else ())
+    ]
+    return f"{head}{{{','.join(roles)}}}}}".encode()
 
 
 def old_attempt(shown: JobDetail) -> dict[str, Any]:
@@ -138,7 +160,7 @@ def _messages(shown: JobDetail, code: int | None) -> dict[str, Any]:
 def _roles(shown: JobDetail) -> dict[str, Any]:
     if shown.attempt < 0:
         return {}
-    base = f"/api/v2/jobs/{shown.record.user}~{shown.record.name}/attempts/{shown.attempt}"
+    base = _base(shown)
     return {
         role_name(name): {
             "taskRoleStatus": {"name": role_name(name)},

@@ -43,10 +43,15 @@ def sub_state(state: str) -> str | None:
     return _SUB_STATES.get(state)
 
 
-def uid(*parts: object) -> str:
-    """A number in the form of a UUID for something of ours that has a name; the same for the same name."""
+def uid(*parts: object, index: int = 0) -> str:
+    """A number in the form of a UUID for something of ours that has a name and an index; the same for the same name."""
+    return f"{uid_base(*parts)}{index:012x}"
+
+
+def uid_base(*parts: object) -> str:
+    """All of such a number but the twelve digits of the index."""
     digest = md5("/".join(map(str, parts)).encode(), usedforsecurity=False).hexdigest()
-    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:]}"
+    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-"
 
 
 def exit_code(state: str, code: int | None, known: Mapping[str, Any] | None) -> int | None:

@@ -133,8 +133,8 @@ async def job_detail(request: Request) -> Response:
     """A job with its tasks."""
     shown = await request.site.team.detail(request.caller.team, full_name(request))
     if shown.record.tasks > _MANY_TASKS:
-        return Response(await request.site.call(lambda: to_json(answers.detail(shown))), kind=JSON)
-    return json_response(answers.detail(shown))
+        return Response(await request.site.call(answers.detail_json, shown), kind=JSON)
+    return Response(answers.detail_json(shown), kind=JSON)
 
 
 @routes("PUT", "/jobs/{job}/executionType", body=EXECUTION, answers={202: "The job was told"})

@@ -158,8 +158,25 @@ def _attempts(record: JobRecord, folder: JobFolder) -> dict[int, _Attempt]:
 
 def _task(shown: _Attempt, state: str, placed: Mapping[str, Any], role: str, index: int) -> TaskView:
     key = (role, index)
-    host = placed.get("host")
     ports = {label: tuple(numbers) for label, numbers in placed.get("ports", {}).get(f"{role}:{index}", {}).items()}
+    end = shown.tasks.get(key)
+    if end is not None:  # made at once: of a job's thousands of tasks most have ended
+        return TaskView(
+            role,
+            index,
+            _OUTCOMES.get(end.get("outcome", ""), FAILED),
+            end.get("taskAttempt", shown.retries.get(key, 0)),
+            shown.created,
+            end.get("started") or shown.started,
+            end.get("ended") or end.get("at"),
+            end.get("exitCode"),
+            end.get("signal"),
+            end.get("reason"),
+            end.get("class"),
+            placed.get("host"),
+            ports,
+            tuple(end.get("lastLines") or ()),
+        )
     view = TaskView(
         role,
         index,
@@ -167,13 +184,10 @@ def _task(shown: _Attempt, state: str, placed: Mapping[str, Any], role: str, ind
         attempt=shown.retries.get(key, 0),
         created=shown.created,
         started=shown.started,
-        host=host,
+        host=placed.get("host"),
         ports=ports,
-        held=key in shown.held and key not in shown.tasks,
+        held=key in shown.held,
     )
-    end = shown.tasks.get(key)
-    if end is not None:
-        return _ended(view, end)
     if shown.ended is not None or state in FINAL_JOB_STATES:
         return view.replace(state=STOPPED, ended=shown.ended)
     if shown.started is None:
