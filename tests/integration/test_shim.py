@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -61,6 +62,21 @@ def test_the_limits_are_the_tasks_alone(tmp_path: Path) -> None:
     assert end["outcome"] == "succeeded"
     assert "pailot-" in (tmp_path / "work" / "inside").read_text()
     assert (tmp_path / "work" / "shim").read_text() == Path("/proc/self/cgroup").read_text()
+
+
+def test_a_task_whose_control_group_cannot_be_left_still_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if cgroups.available() is None:
+        pytest.skip(cgroups.why_not())
+    leave = cgroups.Cgroup.leave
+
+    def refuse(group: cgroups.Cgroup) -> None:
+        leave(group)  # for the sake of the machine
+        raise OSError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(cgroups.Cgroup, "leave", refuse)
+    end = ran(tmp_path, main="echo ran", memory_mb=64)
+    assert end["outcome"] == "succeeded"
+    assert end["lastLines"] == ["pailot: the task's limits hold for Pailot's own process, too: Permission denied", "ran"]
 
 
 def test_a_program_that_cannot_be_started_is_an_end_of_its_own(tmp_path: Path) -> None:

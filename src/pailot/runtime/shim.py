@@ -547,7 +547,10 @@ class Shim:
             group.enter()
             return self._spawn_here(program, argv, environment)
         finally:
-            group.leave()
+            try:
+                group.leave()
+            except OSError as error:  # the task runs, or its own error is on the way; that counts for more
+                self._log_line(f"pailot: the task's limits hold for Pailot's own process, too: {error.strerror}")
 
 
 def claim_stop(folder: str, why: str, grace: float) -> str:
