@@ -14,6 +14,7 @@ import pytest
 
 from ..parts.slurm import Cluster, cluster
 from .runs import PATIENCE, Home, Result, job, no_process_left, processes_with, role, wait_for
+from .servers import Server, submit
 
 REPETITIONS = max(2, int(os.environ.get("PAILOT_FAULT_REPETITIONS", "2")) // 5)
 SLEEP = "while :; do sleep 0.05; done"
@@ -356,3 +357,53 @@ def test_srun_is_tried_again_while_the_controller_is_away(login: Login) -> None:
     (login.cwd / "go").touch()
     assert ended(process).status == 0
     login.slurm.wait_idle()
+
+
+# Under a server
+
+
+@pytest.fixture
+def server(tmp_path: Path, slurm: Cluster) -> Iterator[Server]:
+    settings = {**slurm.environment, "PAILOT_ENGINE": "slurm", "PAILOT_SLURM_POLL_SECONDS": "1"}
+    made = Server(tmp_path / "server", **settings)
+    yield made
+    made.close()
+    slurm.slurm("scancel", "--user=root")
+
+
+def keeper_of(server: Server) -> int:
+    return int(wait_for((server.home.folder / "home/keeper.lock").read_text, what="the keeper"))
+
+
+def test_a_server_runs_jobs_on_slurm_and_takes_them_up_again(server: Server, slurm: Cluster, tmp_path: Path) -> None:
+    client = server.client(tmp_path / "client")
+    go = tmp_path / "go"
+    commands = f"echo $SLURMD_NODENAME $FC_FRAMEWORK_ATTEMPT_ID; until [ -e {go} ]; do sleep 0.05; done; echo done"
+    for name in ("one", "two", "three"):
+        assert submit(client, job(role(commands, instances=2), name=name)).status == 0
+    for name in ("one", "two", "three"):
+        wait_for(lambda name=name: client.pailot("logs", name).out.count(" 0\n") == 2, LONG)
+    jobs = {number for number, state in slurm.jobs().items() if state == "RUNNING"}
+    assert len(jobs) == 3
+    os.kill(keeper_of(server), signal.SIGKILL)  # then the server: whoever comes later finds the jobs where they are
+    server.kill()
+    server.start()
+    assert submit(client, job(role("echo $SLURMD_NODENAME"), name="four")).status == 0
+    assert client.pailot("wait", "four", timeout=LONG).status == 0
+    go.touch()
+    for name in ("one", "two", "three"):
+        assert client.pailot("wait", name, timeout=LONG).status == 0
+        shown = client.show(name)
+        assert (shown["state"], shown["attempt"]) == ("SUCCEEDED", 0), shown
+        assert client.pailot("logs", name).out.count("done\n") == 2
+    assert jobs <= {number for number, state in slurm.jobs().items() if state == "COMPLETED"}
+
+
+def test_a_server_stops_and_refuses_jobs_on_slurm(server: Server, tmp_path: Path) -> None:
+    client = server.client(tmp_path / "client")
+    assert submit(client, job(role(f"echo up; {SLEEP}"), options="graceSeconds: 1")).status == 0
+    wait_for(lambda: client.pailot("logs", "demo").out == "up\n", LONG)
+    assert client.pailot("stop", "demo", timeout=LONG).out == "demo STOPPED\n"
+    assert submit(client, job(role("true", gpu=9), name="greedy")).status == 0
+    assert client.pailot("wait", "greedy", timeout=LONG).status == 1
+    assert "have 2 at most" in client.pailot("why", "greedy").out
