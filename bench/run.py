@@ -26,6 +26,7 @@ from jobs import largest_job, two_role_job
 from running import Figure, after_the_end, launcher_memory, log_throughput, many_tasks, small_jobs
 from server_http import server_http
 from server_list import server_list
+from slurm import slurm
 
 from pailot.planning import plan
 from pailot.protocol import read
@@ -199,6 +200,7 @@ MEASURES: dict[str, Callable[..., list[Figure]]] = {
     "hostile-input": hostile_input,
     "placing": placing,
     "containers": containers,
+    "slurm": slurm,
     "server-list": server_list,
     "frontdoors": frontdoors,
     "server-http": server_http,

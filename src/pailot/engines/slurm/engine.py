@@ -37,6 +37,9 @@ FORCE_SECONDS = 45.0
 LOCK_SECONDS = 60.0
 SHORTEST_LOOK, LONGEST_LOOK = 0.25, 5.0
 SITE_SECONDS = 60.0
+AT_ONCE = 4
+"""So many calls of sbatch at the same time; more would only wait for the controller."""
+_submitting: set[SlurmEngine] = set()
 _site: tuple[float, list[request.Partition]] = (-SITE_SECONDS, [])
 
 
@@ -177,9 +180,16 @@ class SlurmEngine:
             environment["PAILOT_KEY"] = _seal(attempt).hex()
         until, pause = time.monotonic() + AWAY_SECONDS, 1.0
         while True:
+            while len(_submitting) >= AT_ONCE:
+                yield time.monotonic() + 0.05
+                CHILDREN.reap()
             words = ["sbatch", "--parsable", f"--comment={self.comment}", "--export=ALL"]
-            self.command = commands.Command(words, environment, asked.script, self)
-            yield from self._ended(self.command)
+            _submitting.add(self)
+            try:
+                self.command = commands.Command(words, environment, asked.script, self)
+                yield from self._ended(self.command)
+            finally:
+                _submitting.discard(self)
             if self.command.status == 0:
                 self.job = self.command.out.strip().partition(";")[0]
                 break
@@ -197,7 +207,11 @@ class SlurmEngine:
             if found:
                 self.job = found
                 break
-        write_record(os.path.join(attempt.folder, "slurm.json"), {"job": self.job, "comment": self.comment, "at": time.time()})
+        write_record(
+            os.path.join(attempt.folder, "slurm.json"),
+            {"job": self.job, "comment": self.comment, "at": time.time()},
+            durable=False,
+        )
         where = f" in partition '{asked.partition}'" if asked.partition else ""
         self.waiting(f"submitted to Slurm as job {self.job}{where}")
 

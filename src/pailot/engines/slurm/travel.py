@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOMS = ("lifecycle", "runtime")
+_made: dict[str, str] = {}
 START = """import sys
 
 from pailot.runtime.slurm.program import main
@@ -20,6 +21,8 @@ sys.exit(main())
 
 def code(home: str) -> str:
     """The folder with the code of this Pailot; made when it is not there yet, never changed."""
+    if os.path.isdir(_made.get(home, "")):
+        return _made[home]
     from hashlib import sha256
 
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -29,6 +32,7 @@ def code(home: str) -> str:
     folder = os.path.join(home, "runtime", sha256(text.encode()).hexdigest()[:16])
     if not os.path.isdir(folder):
         _make(package, files, folder)
+    _made[home] = folder
     return folder
 
 
