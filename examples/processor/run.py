@@ -1,10 +1,11 @@
 """Trains a classifier with scikit-learn on two input channels, and writes a model channel. Needs no cloud account.
 
-python run.py                       # processes of this machine, or containers where an engine works
-PAILOT_ENGINE=docker python run.py  # containers
+PAILOT_ENGINE=local python run.py                    # processes of this machine
+PAILOT_ENGINE=docker IMAGE=my/sklearn python run.py  # containers, of an image with scikit-learn
 """
 
 import csv
+import os
 from pathlib import Path
 
 from sklearn.datasets import load_iris
@@ -24,7 +25,7 @@ write(Path("data/train/flowers.csv"), [row for number, row in enumerate(rows) if
 write(Path("data/test/flowers.csv"), [row for number, row in enumerate(rows) if not number % 5])
 
 processor = Processor(
-    image_uri="python:3.12",
+    image_uri=os.environ.get("IMAGE", "python:3.12"),
     command="python3 train.py $PAI_USER_ARGS",
     source_dir="code",
     parameters={"trees": 20},

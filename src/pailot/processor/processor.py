@@ -151,7 +151,7 @@ class Processor:
         name = self._new_name()
         found_in = self._inputs(inputs, session)
         found_out = self._outputs(outputs, session, name)
-        engine = None if session.server else session.engine_for(self.instance_type, self.image_uri)
+        engine = None if session.server else session.engine_for(self.instance_type)
         self._warn(engine)
         if engine is not None:
             from ..engines.registry import check

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ..settings import Settings
+from .instances import LOCAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,9 +46,30 @@ class Session:
         """Below this outputs are kept that were not given a place."""
         return (self.storage or os.path.join(Settings().home, "storage")).rstrip("/") + "/pai/processing_job"
 
-    def engine_for(self, instance_type: str | None, image: str) -> str:
-        """The engine: the session's own, else the setting, else a container engine that works, else plain processes."""
-        return self.engine or os.environ.get("PAILOT_ENGINE") or "local"
+    def engine_for(self, instance_type: str | None) -> str:
+        """The session's own, else the setting; else, for 'local', containers where an engine answers; else plain processes."""
+        chosen = self.engine or os.environ.get("PAILOT_ENGINE")
+        if chosen is None and instance_type is not None and instance_type in LOCAL and _containers_work():
+            return "docker"
+        return chosen or "local"
+
+
+def _containers_work() -> bool:
+    from ..engines.base import EngineError
+    from ..engines.docker import choices
+    from ..engines.docker.program import Unavailable, candidates
+
+    try:
+        found = candidates(choices.read().command)
+    except EngineError:
+        return False  # none is installed
+    for program in found:
+        try:
+            if program.run("version").returncode == 0:
+                return True
+        except Unavailable:
+            continue  # its daemon does not answer
+    return False
 
 
 def get_default_session() -> Session:
