@@ -132,6 +132,25 @@ def test_credentials_reach_the_registry_and_nobody_else(place: Place, tmp_path: 
         place.engine.run("rmi", "--force", image)
 
 
+def test_a_pull_can_be_stopped_and_leaves_no_credentials(docker: Place) -> None:
+    """From a registry that accepts connections and never answers."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        image = f"127.0.0.1:{silent.getsockname()[1]}/slow"
+        text = docker.job(role("true"), image=image).replace(
+            f"uri: '{image}'", f"uri: '{image}', auth: {{username: a, password: b}}"
+        )
+        process = docker.start(text)
+        connection, _ = silent.accept()
+        wait_for(lambda: list(Path("/dev/shm").glob(f"pailot-auth-{process.pid}-*")), SECONDS, "the folder for the credentials")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=SECONDS)
+        connection.close()
+        assert process.returncode == 3
+        assert not list(Path("/dev/shm").glob(f"pailot-auth-{process.pid}-*"))
+
+
 # Engines that are not there
 
 

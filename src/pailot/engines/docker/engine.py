@@ -8,7 +8,6 @@ from ...runtime import container  # noqa: F401  # or each shim would load it by 
 from ...runtime.task import Container
 from ..base import EngineError
 from ..local import machine, workdir
-from ..local.children import CHILDREN
 from ..local.engine import LocalEngine, too_much
 from . import choices, images, words
 from .program import DOCKER, NERDCTL, PODMAN, candidates
@@ -89,14 +88,22 @@ class DockerEngine(LocalEngine):
         programs = [self.program] if self.program else candidates(self.choices.command)
         policy = self.choices.pull if not attempt.number else choices.MISSING
 
-        def bring() -> Program:
-            return images.bring(attempt.plan, programs, policy, self.waiting)
+        if policy != choices.ALWAYS:
+            found = images.all_here(attempt.plan, programs)
+            if found is not None:
+                return found
+        owner = os.getpid()
 
-        if not CHILDREN.crowded:
-            return bring()
+        def bring() -> Program:
+            return images.bring(attempt.plan, programs, policy, self.waiting, owner)
+
         from ..local.preparer import in_a_child
 
-        return (yield from in_a_child(bring, attempt.descriptors, self, stopped))
+        try:
+            # A pull takes long, and is to be stopped like anything else.
+            return (yield from in_a_child(bring, attempt.descriptors, self, stopped))
+        finally:
+            images.sweep(owner)
 
     def _words_for_all(self, attempt: Attempt) -> tuple[str, ...]:
         """What the containers of an attempt have in common."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ...protocol.model import Auth
     from .program import Program
 
+_PREFIX = "pailot-auth-"
 DOCKER_HUB = "https://index.docker.io/v1/"
 
 
@@ -23,11 +24,18 @@ class ImageError(EngineError):
     """An image cannot be had."""
 
 
-def bring(plan: Plan, programs: Sequence[Program], policy: str, say: Callable[[str], None]) -> Program:
-    """Every image of a job on this machine, or an error that says which cannot be had; answers the engine that has them."""
+def all_here(plan: Plan, programs: Sequence[Program]) -> Program | None:
+    """The first engine, if it says at once that it has every image of a job."""
+    images = {role.image.uri for role in plan.roles.values()}
+    return programs[0] if all(programs[0].has_image(image) for image in images) else None
+
+
+def bring(plan: Plan, programs: Sequence[Program], policy: str, say: Callable[[str], None], owner: int) -> Program:
+    """Every image of a job on this machine, or an error that says which cannot be had; answers the engine that has them.
+
+    `owner` is the process that will call `sweep`, whatever becomes of this one.
+    """
     images = list(dict.fromkeys(role.image.uri for role in plan.roles.values()))
-    if policy != ALWAYS and all(programs[0].has_image(image) for image in images):
-        return programs[0]
     program, answer = first_that_answers(programs, ["image", "inspect", "--format", "ok", *images])
     there = answer.returncode == 0
     for image in images:
@@ -36,8 +44,18 @@ def bring(plan: Plan, programs: Sequence[Program], policy: str, say: Callable[[s
         if policy == NEVER:
             raise ImageError(f"there is no image '{image}' here, and image_pull is 'never'; {program.name} pull {image}")
         role = next(role for role in plan.roles.values() if role.image.uri == image)
-        _pull(program, image, credentials(plan, role), say)
+        _pull(program, image, credentials(plan, role), say, owner)
     return program
+
+
+def sweep(owner: int) -> None:
+    """Remove folders with credentials that a killed process has left: those of an owner, and of owners that are gone."""
+    from glob import glob
+
+    for folder in glob(os.path.join(_memory(), f"{_PREFIX}*")):
+        number = os.path.basename(folder).removeprefix(_PREFIX).partition("-")[0]
+        if number == str(owner) or (number.isdecimal() and not os.path.exists(f"/proc/{number}")):
+            _remove(folder)
 
 
 def credentials(plan: Plan, role: RolePlan) -> Auth | None:
@@ -55,11 +73,11 @@ def registry_of(image: str) -> str:
     return first if slash and ("." in first or ":" in first or first == "localhost") else ""
 
 
-def _pull(program: Program, image: str, auth: Auth | None, say: Callable[[str], None]) -> None:
+def _pull(program: Program, image: str, auth: Auth | None, say: Callable[[str], None], owner: int) -> None:
     import subprocess
 
     say(f"pulling the image {image}")
-    folder = _private_config(program, image, auth) if auth else ""
+    folder = _private_config(program, image, auth, owner) if auth else ""
     words, variables = _with_config(program, folder)
     try:
         process = subprocess.Popen(
@@ -98,14 +116,14 @@ def _progress(line: str) -> str:
     return line if any(words in line for words in wanted) else ""
 
 
-def _private_config(program: Program, image: str, auth: Auth) -> str:
+def _private_config(program: Program, image: str, auth: Auth, owner: int) -> str:
     """A folder in memory, for us alone, with the user's configuration and the job's credentials in it."""
     import json
     from base64 import b64encode
     from tempfile import mkdtemp
 
-    memory = "/dev/shm"  # noqa: S108  # nothing lies on a disk; mkdtemp makes it ours alone
-    folder = mkdtemp(prefix="pailot-auth-", dir=memory if os.access(memory, os.W_OK) else None)
+    sweep(0)
+    folder = mkdtemp(prefix=f"{_PREFIX}{owner}-", dir=_memory())
     ours = config_folder()
     config: dict[str, object] = {}
     if program.kind != PODMAN:
@@ -123,6 +141,13 @@ def _private_config(program: Program, image: str, auth: Auth) -> str:
     with open(os.path.join(folder, "config.json"), "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
         json.dump(config, stream)
     return folder
+
+
+def _memory() -> str:
+    from tempfile import gettempdir
+
+    folder = "/dev/shm"  # noqa: S108  # nothing lies on a disk; mkdtemp makes it ours alone
+    return folder if os.access(folder, os.W_OK) else gettempdir()
 
 
 def _places(image: str, auth: Auth) -> Iterator[str]:

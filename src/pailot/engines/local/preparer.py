@@ -81,6 +81,7 @@ def in_a_child(
     preparer = Preparer(work, keep, engine)
     while not preparer.ended:
         yield None
+        CHILDREN.reap()  # where a run is alone, nobody else does
         if stopped() and not preparer.ended:
             try:
                 os.killpg(preparer.pid, signal.SIGKILL)
