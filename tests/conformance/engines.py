@@ -60,4 +60,32 @@ def slurm() -> Engine:
     return Engine("slurm", environment=environment, outlives_launcher=True, addresses=r"[0-9.]+")
 
 
-ENGINES: dict[str, Callable[[], Engine]] = {"local": local, "docker": docker, "podman": podman, "slurm": slurm}
+def openpai() -> Engine:
+    """Another Pailot, with a server of its own that lasts as long as the tests."""
+    import atexit
+    import shutil
+    import tempfile
+    from pathlib import Path
+
+    from ..acceptance.servers import PASSWORD, Server
+
+    folder = Path(tempfile.mkdtemp(prefix="pailot-server-"))
+    server = Server(folder)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(server.close)
+    from pailot.wire.client import Client
+
+    with Client(server.url) as client:
+        client.login("admin", PASSWORD)
+        token = client.create_token()
+    environment = {"PAILOT_OPENPAI_SERVER": server.url, "PAILOT_OPENPAI_TOKEN": token}
+    return Engine("openpai", environment=environment, outlives_launcher=True)
+
+
+ENGINES: dict[str, Callable[[], Engine]] = {
+    "local": local,
+    "docker": docker,
+    "podman": podman,
+    "slurm": slurm,
+    "openpai": openpai,
+}

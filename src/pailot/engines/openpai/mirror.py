@@ -109,6 +109,8 @@ class TaskLogs:
         self._opened = False
         self.complete = False
         """There will be no more."""
+        if os.path.isdir(folder):
+            self._open()
 
     def offset(self, stream: str) -> int:
         """Where to go on reading the server's log."""

@@ -1,0 +1,99 @@
+"""The engine openpai: what a server says, and a local copy of logs that is exact after any crash."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pailot.engines.openpai.answers import read_job
+from pailot.engines.openpai.mirror import Mirror, TaskLogs
+from pailot.runtime.masking import Masker
+
+SECRETS = ["hunter2hunter2", "abcdef", "defabcabc"]
+pieces = st.lists(st.one_of(st.sampled_from([s.encode() for s in SECRETS]), st.text("abcdef\nx", max_size=8).map(str.encode)))
+
+
+@given(pieces, st.lists(st.tuples(st.integers(1, 12), st.booleans()), max_size=60), st.booleans())
+def test_logs_are_whole_masked_and_not_doubled_after_any_crash(
+    parts: list[bytes], course: list[tuple[int, bool]], also_all: bool
+) -> None:
+    """The process may die after any piece, with bytes in the file that its record does not know of yet."""
+    text = b"".join(parts)
+    masker = Masker(SECRETS)
+    expected = masker.feed(text) + masker.flush()
+    with tempfile.TemporaryDirectory() as folder:
+        logs = TaskLogs(folder, Masker(SECRETS))
+        for size, dies in course:
+            offset = logs.offset("stdout")
+            logs.add("stdout", text[offset : offset + size], also_all=also_all)
+            if dies:
+                if os.path.exists(os.path.join(folder, "stdout")):
+                    for name in ("stdout", "all") if also_all else ("stdout",):
+                        with open(os.path.join(folder, name), "ab") as file:
+                            file.write(b"written, but not recorded")
+                logs = TaskLogs(folder, Masker(SECRETS))
+        logs.add("stdout", text[logs.offset("stdout") :], also_all=also_all)
+        logs.flush(also_all=also_all)
+        for name in ("stdout", "all") if also_all else ("stdout",):
+            found = Path(folder, name).read_bytes() if os.path.exists(os.path.join(folder, name)) else b""
+            assert found == expected
+
+
+def test_attempts_are_numbered_through_over_retries_of_the_job(tmp_path: Path) -> None:
+    mirror = Mirror(str(tmp_path))
+    assert [mirror.number("w", 0, *pair) for pair in ((0, 0), (0, 1), (1, 0), (0, 1))] == [0, 1, 2, 1]
+    again = Mirror(str(tmp_path))
+    assert again.number("w", 0, 1, 0) == 2
+    assert again.attempts("w", 0) == [(0, 0), (0, 1), (1, 0)]
+
+
+def detail(**status: Any) -> dict[str, Any]:
+    return {
+        "name": "demo",
+        "jobStatus": {"username": "dana", "state": "RUNNING", "attemptId": 1, **status},
+        "taskRoles": {
+            "psserver": {
+                "taskRoleStatus": {"name": "psserver"},
+                "taskStatuses": [
+                    {
+                        "taskIndex": 0,
+                        "taskState": "FAILED",
+                        "containerIp": "10.0.0.7",
+                        "containerPorts": {"ssh": "24117", "http": "31002,31003"},
+                        "containerExitCode": 3,
+                        "containerExitSpec": {"code": 3, "phrase": "Oops", "type": "USER", "reaction": "NEVER_RETRY", "more": 1},
+                        "attemptId": 2,
+                    }
+                ],
+            },
+            "other": {"taskStatuses": [{"taskIndex": 0}]},
+        },
+    }
+
+
+def test_what_openpai_says() -> None:
+    seen = read_job(detail(), {"ps_server": 1})
+    (task,) = seen.tasks
+    assert (seen.state, seen.attempt, seen.is_final) == ("RUNNING", 1, False)
+    assert (task.role, task.there, task.index, task.task_attempt, task.exit_code) == ("ps_server", "psserver", 0, 2, 3)
+    assert (task.host, task.ports) == ("10.0.0.7", {"ssh": (24117,), "http": (31002, 31003)})
+    assert (task.reason, task.exit_class) == ("Oops", {"code": 3, "phrase": "Oops", "type": "USER", "reaction": "NEVER_RETRY"})
+
+
+def test_the_reason_of_an_end() -> None:
+    ended = {"state": "FAILED", "appExitCode": 3, "appExitTriggerTaskRoleName": "psserver", "appExitTriggerTaskIndex": 0}
+    seen = read_job(detail(**ended, appExitDiagnostics="one\ntwo"), {"ps_server": 1})
+    assert (seen.reason, seen.exit_code, seen.role, seen.index, seen.is_final) == ("one", 3, "ps_server", 0, True)
+    assert read_job(detail(**ended, appExitSpec={"phrase": "Oops"}), {"ps_server": 1}).reason == "Oops"
+    assert read_job(detail(state="SUCCEEDED", appExitCode=None), {}).exit_code == 0
+
+
+def test_a_job_that_was_just_stored() -> None:
+    seen = read_job({"name": "demo", "jobStatus": {"state": "WAITING"}, "taskRoles": {}}, {"w": 1})
+    assert (seen.state, seen.attempt, seen.tasks) == ("WAITING", 0, ())
+    assert read_job({"jobStatus": {"state": "COMPLETING"}}, {}).state == "UNKNOWN"
