@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -66,6 +67,11 @@ def you(openpai: Openpai, tmp_path: Path) -> Iterator[Home]:
 def out(process: subprocess.Popen[str]) -> IO[str]:
     assert process.stdout
     return process.stdout
+
+
+def state(home: Home) -> str:
+    done = home.pailot("show", "--json", "demo")
+    return str(json.loads(done.out)["state"]) if done.status == 0 else ""
 
 
 def driver_of(folder: str) -> int:
@@ -128,7 +134,7 @@ def test_a_killed_launcher_does_not_end_the_job(me: Home, tmp_path: Path) -> Non
     assert out(process).readline() == "one\n"
     process.kill()
     process.wait()
-    assert wait_for(lambda: me.show()["state"] == "RUNNING", SECONDS, "the run's being found again")
+    assert wait_for(lambda: state(me) == "RUNNING", SECONDS, "the run's being found again")
     follower = subprocess.Popen(
         [sys.executable, "-m", "pailot", "logs", "-f", "demo"],
         env=me.environment,
@@ -161,9 +167,9 @@ def test_the_server_is_killed_and_comes_back(tmp_path: Path) -> None:
         process = me.start(job(role(script)))
         assert out(process).readline() == "line 1\n"
         server.kill()
-        wait_for(lambda: me.show()["state"] == "UNKNOWN", SECONDS, "that the state is unknown")
+        wait_for(lambda: state(me) == "UNKNOWN", SECONDS, "that the state is unknown")
         server.start()
-        wait_for(lambda: me.show()["state"] == "RUNNING", SECONDS, "that the state is known again")
+        wait_for(lambda: state(me) == "RUNNING", SECONDS, "that the state is known again")
         gate.touch()
         rest = out(process).read()  # not `communicate`, which does not know what was read ahead
         assert process.wait(SECONDS) == 0
@@ -183,6 +189,22 @@ def test_no_server_and_no_login(tmp_path: Path) -> None:
     assert (done.status, "http://127.0.0.1:1 cannot be reached" in done.err) == (1, True)
 
 
+def test_it_says_what_the_job_waits_for(tmp_path: Path) -> None:
+    server = Server(tmp_path / "server", PAILOT_CPUS="1")
+    try:
+        me = at_home(tmp_path / "me", server)
+        process = me.start(job(role("true", instances=2)))
+        assert process.stderr
+        wait_for(lambda: state(me) == "WAITING", SECONDS, "that it waits")
+        wait_for(lambda: "it can never start: it asks for 2 CPUs" in me.pailot("why", "demo").out, SECONDS, "the reason")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=SECONDS)
+        assert process.returncode == 3
+        me.close()
+    finally:
+        server.close()
+
+
 # A plain OpenPAI
 
 
@@ -190,11 +212,11 @@ def test_a_plain_openpai_is_asked_again_and_again(openpai: Openpai, you: Home) -
     process = you.start(job(role("true"), more="secrets: {key: hunter2hunter2}"), "--quiet")
     wait_for(lambda: openpai.submitted, SECONDS, "the submission")
     assert "hunter2hunter2" in openpai.submitted
-    wait_for(lambda: you.show()["state"] == "WAITING", SECONDS, "that it waits")
+    wait_for(lambda: state(you) == "WAITING", SECONDS, "that it waits")
     openpai.run()
     openpai.say("one\n")
     assert out(process).readline() == "one\n"
-    wait_for(lambda: you.show()["state"] == "RUNNING", SECONDS, "that it runs")
+    wait_for(lambda: state(you) == "RUNNING", SECONDS, "that it runs")
     openpai.say("the key is hunter2")
     openpai.say("hunter2.\n")
     assert out(process).readline() == "the key is ******.\n"
@@ -214,7 +236,7 @@ def test_an_openpai_that_is_away_is_unknown_and_nothing_is_doubled(openpai: Open
     openpai.say("one\n")
     assert out(process).readline() == "one\n"
     openpai.away = True
-    wait_for(lambda: you.show()["state"] == "UNKNOWN", SECONDS, "that the state is unknown")
+    wait_for(lambda: state(you) == "UNKNOWN", SECONDS, "that the state is unknown")
     openpai.say("two\n")
     openpai.away = False
     assert out(process).readline() == "two\n"
@@ -245,7 +267,7 @@ def test_stopping_there(openpai: Openpai, you: Home) -> None:
     process = you.start(job(role("true")), "--quiet")
     wait_for(lambda: openpai.submitted, SECONDS, "the submission")
     openpai.run()
-    wait_for(lambda: you.show()["state"] == "RUNNING", SECONDS, "that it runs")
+    wait_for(lambda: state(you) == "RUNNING", SECONDS, "that it runs")
     assert you.pailot("stop", "--now", "--no-wait", "demo").status == 0
     wait_for(lambda: openpai.stopped, SECONDS, "the stop")
     assert openpai.stopped == [{"value": "STOP"}]
@@ -265,6 +287,30 @@ def test_a_launcher_killed_before_it_has_submitted(openpai: Openpai, you: Home) 
     assert done.status == 1
     assert "killed before the job was submitted" in done.out
     assert not openpai.submitted
+
+
+def test_two_interrupts_leave_a_server_that_is_away(openpai: Openpai, you: Home) -> None:
+    process = you.start(job(role("true")))
+    wait_for(lambda: openpai.submitted, SECONDS, "the submission")
+    openpai.run()
+    wait_for(lambda: state(you) == "RUNNING", SECONDS, "that it runs")
+    openpai.away = True
+    wait_for(lambda: state(you) == "UNKNOWN", SECONDS, "that the state is unknown")
+    process.send_signal(signal.SIGINT)
+    wait_for(lambda: state(you) == "STOPPING", SECONDS, "that it is to stop")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, "pailot: the server cannot be reached, so the job may go on there" in err) == (4, True)
+    openpai.away = False
+
+    def stop() -> None:
+        wait_for(lambda: openpai.stopped, SECONDS, "the stop")
+        openpai.end("STOPPED", -220)
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    assert you.pailot("wait", "demo", timeout=SECONDS).status == 3
+    stopper.join()
 
 
 def test_a_wrong_token(openpai: Openpai, you: Home) -> None:

@@ -70,7 +70,7 @@ def openpai() -> Engine:
     from ..acceptance.servers import PASSWORD, Server
 
     folder = Path(tempfile.mkdtemp(prefix="pailot-server-"))
-    server = Server(folder)
+    server = Server(folder, PAILOT_CPUS="64", PAILOT_MEMORY_MB="64000")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     atexit.register(server.close)
     from pailot.wire.client import Client

@@ -350,6 +350,8 @@ class Driver:
         elif kind == "state" and not self.stop_sent:
             self._set_state(event["state"], attempt.number, reason=event["reason"])
             self._happened("state", state=event["state"], reason=event["reason"])
+            if event["reason"]:
+                self._happened("waiting", reason=event["reason"])
         elif kind == "job-retry":
             self._happened(kind, attempt=event["attempt"], seconds=0, reason=event["reason"], why="the server tries it again")
 

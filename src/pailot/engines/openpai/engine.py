@@ -11,7 +11,7 @@ import os
 from collections import deque
 
 from ...lifecycle.completion import Verdict
-from ...lifecycle.states import FAILED, RUNNING, STOPPED
+from ...lifecycle.states import FAILED, RUNNING, STOPPED, UNKNOWN
 from ...runtime.records import read_record, write_record
 from ...runtime.shim import claim_stop
 from ..base import ENDED, EngineError, Observed
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from .follower import Follower
 
 LONGEST_NAME = 200
+
+
+class Away(EngineError):
+    """The server cannot be reached, and nobody wants to wait for it."""
+
+    exit_status = 4
 
 
 class OpenpaiEngine:
@@ -46,8 +52,8 @@ class OpenpaiEngine:
         self._verdict: Verdict | None = None
         self._error: Exception | None = None
         self._submitted: dict[str, Any] | None = None
-        self.observed = False
-        """Whether the server has said anything about the job."""
+        self.away = False
+        """Whether the server cannot be asked."""
         self.retries: dict[str, int] = {}
         self.patience: float | None = None
         """How long a server may be away before `give_up` is called; None: for ever."""
@@ -94,6 +100,8 @@ class OpenpaiEngine:
             self._tell,
         )
         self._follower.patience, self._follower.give_up = self.patience, self.give_up
+        if os.path.exists(os.path.join(attempt.folder, "stop.json")):
+            self._follower.ask_to_stop(now=False)  # somebody wanted it before us, and may not have been heard
         self._follower.start()
         while self._submitted is None and self._error is None:
             yield None
@@ -147,6 +155,8 @@ class OpenpaiEngine:
 
     def stop(self, attempt: Attempt, grace: float, why: str, *, now: bool = False) -> str:
         standing = claim_stop(attempt.folder, why, grace)
+        if now and self.away:
+            raise Away("the server cannot be reached, so the job may go on there; pailot wait finds out, and stops it then")
         if self._follower is not None:
             self._follower.ask_to_stop(now=now)
         return standing
@@ -191,7 +201,8 @@ class OpenpaiEngine:
             elif kind == "task-ended":
                 self._ended.append(Observed(event["role"], event["index"], ENDED, event["final"]))
             else:
-                self.observed = self.observed or kind == "state"
+                if kind == "state":
+                    self.away = event["state"] == UNKNOWN
                 self._events.append(event)
 
     def _server(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 
-from ...lifecycle.states import UNKNOWN
+from ...lifecycle.states import UNKNOWN, WAITING
 from ...protocol.problems import PailotError
 from ...wire.errors import NotFound, Refused, Unreachable, WireError
 from .answers import read_job
@@ -62,7 +62,7 @@ class Follower(threading.Thread):
         self._seen: JobSeen | None = None
         self._claimed: set[tuple[str, int]] = set()
         self._watched: set[tuple[str, int]] = set()
-        self._state = ""
+        self._state = self._reason = ""
         self._since: float | None = None
         self.patience: float | None = None
         self.give_up: Callable[[], None] = lambda: None
@@ -158,7 +158,7 @@ class Follower(threading.Thread):
                 if seen.is_final:
                     self._finish(client, seen, logs)
                     return
-                self._tell_state(seen.state, "")
+                self._tell_state(seen.state, self._why(client, logs) if seen.state == WAITING else "")
                 self._interval = QUICK if changed else min(SLOW, self._interval * GROWTH)
             except NotFound as error:
                 gone += 1
@@ -219,9 +219,13 @@ class Follower(threading.Thread):
         self._stop_sent = wanted
 
     def _tell_state(self, state: str, reason: str) -> None:
-        if state != self._state:
-            self._state = state
+        if (state, reason) != (self._state, self._reason) and (state != UNKNOWN or state != self._state):
+            self._state, self._reason = state, reason
             self.tell({"event": "state", "state": state, "reason": reason})
+
+    def _why(self, client: Client, logs: PailotLogs | OpenpaiLogs) -> str:
+        """What a job waits for; an OpenPAI does not say."""
+        return " ".join(client.why(self.job)["lines"]) if isinstance(logs, PailotLogs) else ""
 
     def _tell_of(self, seen: JobSeen, logs: PailotLogs | OpenpaiLogs) -> bool:
         """What is new since the last look."""
