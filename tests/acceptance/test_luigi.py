@@ -458,3 +458,70 @@ def test_against_an_old_openpai(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         old.shutdown()
         old.server_close()
+
+
+class OpenPai2(OldOpenPai):
+    """What an OpenPAI of 2022 answers, below /rest-server; it knows nothing of records and live events."""
+
+    jobs: dict[str, dict[str, Any]] = {}
+
+    def do_GET(self) -> None:
+        path = self.path.removeprefix("/rest-server/api/v2")
+        name = path.rpartition("/")[2]
+        if path == "/info":
+            self.answer(200, {"name": "PAI RESTful API", "version": "v1.8.1"})
+        elif path == "/tokens/check":
+            self.answer(200, {"username": "admin"})
+        elif path.startswith("/jobs/") and path.count("/") == 2 and name in self.jobs:
+            job = self.jobs[name]
+            state = job["states"].pop(0) if len(job["states"]) > 1 else job["states"][0]
+            status = {"state": state, "username": "admin", "appExitCode": 5 if state == "FAILED" else None}
+            status["appExitDiagnostics"] = "it went wrong" if state == "FAILED" else ""
+            role = {"taskStatuses": [{"taskIndex": 0, "taskState": state}]}
+            self.answer(200, {"name": name, "jobStatus": status, "taskRoles": {"worker": role}})
+        elif path.endswith("/config"):
+            self.answer(404, {"code": "NoJobConfigError", "message": "none"})
+        elif path.startswith("/jobs/") and path.count("/") == 2:
+            self.answer(404, {"code": "NoJobError", "message": f"Job {name} is not found."})
+        else:
+            self.answer(404, {"code": "NoApiError", "message": "no such route"})
+
+    def do_POST(self) -> None:
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path == "/rest-server/api/v2/authn/basic/login":
+            self.answer(200, {"token": "t2", "user": "admin"})
+        elif self.path == "/rest-server/api/v2/jobs" and self.headers["Authorization"] == "Bearer t2":
+            job = pailot.loads(data.decode())
+            name = f"admin~{job.name}"
+            if name in self.jobs:
+                self.answer(409, {"code": "ConflictJobError", "message": "taken"})
+                return
+            ends = "FAILED" if "exit 5" in job.task_roles["worker"].entrypoint else "SUCCEEDED"
+            self.jobs[name] = {"job": job, "states": ["WAITING", "RUNNING", ends]}
+            self.answer(202, {"status": 202, "message": "ok"})
+        else:
+            self.answer(404, {"code": "NoApiError", "message": "no such route"})
+
+
+def test_against_an_openpai_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pailot.sdk.client.POLL_SECONDS", 0.01)
+    cluster = ThreadingHTTPServer(("127.0.0.1", 0), OpenPai2)
+    threading.Thread(target=cluster.serve_forever, daemon=True).start()
+    try:
+        configure(pai_url=f"http://127.0.0.1:{cluster.server_address[1]}", password="x")
+        task = Hello("cluster")
+        assert not task.complete()
+        task.run()
+        assert task.complete()
+        sent = OpenPai2.jobs["admin~job-cluster"]["job"]
+        assert sent.extras.options.output_dir.endswith("/job-cluster/output")
+        monkeypatch.setattr(Failing, "command", "exit 5")
+        failing = Failing("cluster-fails")
+        for _ in range(2):
+            with pytest.raises(PaiJobFailed, match="it went wrong") as caught:
+                failing.run()
+            assert caught.value.exit_code == 5
+        assert "admin~job-cluster-fails-r2" in OpenPai2.jobs
+    finally:
+        cluster.shutdown()
+        cluster.server_close()

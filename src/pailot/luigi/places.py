@@ -54,7 +54,10 @@ class Started:
 
     def session(self) -> str:
         """The luigi process that started it."""
-        noted = self.run.job.extras.raw.get("luigi") or {}
+        try:
+            noted = self.run.job.extras.raw.get("luigi") or {}
+        except PailotError:
+            return ""  # its file is not told, or is not one of ours
         return str(noted.get("session") or "")
 
     def changes(self) -> Iterator[None]:
@@ -123,7 +126,10 @@ class There:
                 number += 1  # somebody else's, which we may not see, or one of this moment
 
     def _started(self, run: Run) -> Started:
-        return Started(run, f"{self.url.rstrip('/')}/job-detail.html?username={run.id.partition('~')[0]}&jobName={run.name}")
+        if self.url.endswith("/rest-server"):  # the portal of an OpenPAI cluster is above it
+            portal = self.url.removesuffix("/rest-server")
+            return Started(run, f"{portal}/job-detail.html?username={run.id.partition('~')[0]}&jobName={run.name}")
+        return Started(run, f"{self.url}/api/v2/jobs/{run.id}")
 
     def _asked(self, work: Callable[[Any], Any]) -> Any:
         """With a token, and once more with a new one if that has expired."""

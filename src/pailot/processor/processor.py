@@ -157,6 +157,8 @@ class Processor:
             from ..engines.registry import check
 
             check(engine)
+            if engine == "openpai":
+                raise InvalidProcessor("the engine 'openpai' has no /ml for a Processor; use a Pailot server, or another engine")
         description = self._description(found_in, found_out, session, name)
         with _Folder() as scratch:
             code, requirements_file = self._code(scratch)

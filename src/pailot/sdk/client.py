@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .places import Line, Quit
 
 SLICE_SECONDS = 10.0  # how soon a wait notices that nobody wants it any more
+POLL_SECONDS = 2.0  # how often a server is asked that tells nothing by itself
 MAX_FOLLOWED = 64
 
 
@@ -162,6 +163,8 @@ class There:
     def __init__(self, lines: Lines, full_name: str) -> None:
         self._connections, self.id = lines, full_name
         self.name = full_name.partition("~")[2] or full_name
+        self.is_plain = False
+        """Whether the server is an OpenPAI, which has no records and tells nothing by itself."""
 
     @property
     def _wire(self) -> Wire:
@@ -171,13 +174,65 @@ class There:
         return _there, (self._wire.server, self._wire.token, self.id)
 
     def record(self) -> dict[str, Any]:
+        if self.is_plain:
+            return self._plain_record()
         try:
             found = self._wire.record(self.id)
         except NotFound as error:
-            raise NoSuchRun(str(error)) from None
+            if error.code == "NoJobError":
+                raise NoSuchRun(str(error)) from None
+            found = self._plain_record()
+            self.is_plain = True
+            return found
         if found["state"] in ("FAILED", "STOPPED") and "lastLines" not in found:
             found |= self._blamed()
         return found
+
+    def _plain_record(self) -> dict[str, Any]:
+        from ..engines.openpai.answers import read_job
+
+        try:
+            detail = self._wire.job(self.id)
+        except NotFound as error:
+            raise NoSuchRun(str(error)) from None
+        roles = {name: len(role.get("taskStatuses") or ()) for name, role in (detail.get("taskRoles") or {}).items()}
+        seen, status = read_job(detail, roles), detail.get("jobStatus") or {}
+        times = {
+            name: status[key] / 1000 if status.get(key) else None
+            for name, key in (("submitted", "createdTime"), ("started", "appLaunchedTime"), ("ended", "completedTime"))
+        }
+        return {
+            "name": self.name,
+            "id": self.id,
+            "user": status.get("username"),
+            "state": seen.state,
+            "attempt": seen.attempt,
+            "retries": status.get("retries") or 0,
+            "exitCode": seen.exit_code,
+            "reason": seen.reason,
+            **times,
+            "engine": "openpai",
+            "task": None if seen.role is None else f"{seen.role}:{seen.index}",
+            "lastLines": [],
+            "taskRoles": {
+                role: {
+                    "tasks": [
+                        {
+                            "index": each.index,
+                            "state": each.state,
+                            "exitCode": each.exit_code,
+                            "reason": each.reason,
+                            "attempts": each.task_attempt + 1,
+                            "host": each.host,
+                            "ports": {label: list(ports) for label, ports in each.ports.items()},
+                        }
+                        for each in seen.tasks
+                        if each.role == role
+                    ]
+                }
+                for role in roles
+            },
+        }
 
     def _blamed(self) -> dict[str, Any]:
         ended = [each for each in self._wire.journal(self.id) if each.get("event") == "task-ended"]
@@ -187,18 +242,51 @@ class There:
         return {"task": f"{failed[-1]['role']}:{failed[-1]['index']}", "lastLines": failed[-1].get("lastLines") or []}
 
     def wait(self, timeout: float | None, quit: Quit) -> bool:
+        import select
         import time
 
         end = None if timeout is None else time.monotonic() + timeout
-        while not quit.is_set:
+        state = self.record()["state"]  # which also finds out whom we talk to
+        if state in OVER:
+            return True
+        while self.is_plain and self.record()["state"] not in OVER:
+            left = POLL_SECONDS if end is None else min(POLL_SECONDS, end - time.monotonic())
+            if left <= 0 or quit.is_set:
+                return False
+            select.select([quit.reader], [], [], left)
+        while not quit.is_set and not self.is_plain:
             left = SLICE_SECONDS if end is None else min(SLICE_SECONDS, end - time.monotonic())
             if self._wire.wait(self.id, timeout=max(0.0, left)) is not None:
                 return True
             if end is not None and time.monotonic() >= end:
                 return False
-        return False
+        return self.is_plain
 
     def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
+        self.record()  # which finds out whom we talk to
+        return self._polled_events(quit) if self.is_plain else self._live_events(quit)
+
+    def _polled_events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
+        import time
+
+        before: Any = None
+        while not quit.is_set:
+            record = self.record()
+            states = (record["state"], [task["state"] for role in record["taskRoles"].values() for task in role["tasks"]])
+            if states != before:
+                over = record["state"] in OVER
+                yield {
+                    "event": "ended" if over else "changed",
+                    "at": time.time(),
+                    "state": record["state"],
+                    "reason": record["reason"],
+                }
+                before = states
+            if record["state"] in OVER:
+                return
+            self.wait(POLL_SECONDS, quit)
+
+    def _live_events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
         seen = 0
         live = iter(self._wire.live(self.id, silence=SLICE_SECONDS))
         while not quit.is_set:
@@ -217,6 +305,8 @@ class There:
             for task in node["tasks"]
             if role in (None, name) and index in (None, task["index"])
         ]
+        if self.is_plain:
+            raise PailotError(f"{self._wire.server} is an OpenPAI; its logs are brought by the engine: pailot run -e openpai")
         if not tasks:
             raise PailotError(f"'{self.name}' has no task {role or 'any'}:{'any' if index is None else index}")
         if not follow:
