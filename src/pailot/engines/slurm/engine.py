@@ -503,7 +503,7 @@ def ask(plan: Plan, settings: Settings) -> request.Request:
     where = request.site({name: settings[name] for name in names})
     try:
         known = partitions()
-    except commands.Away:
+    except (commands.Away, commands.Refused):
         known = []  # sbatch will tell
     return request.make(plan, where, known)
 

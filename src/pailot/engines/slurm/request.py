@@ -193,13 +193,14 @@ def _script(plan: Plan, where: Site, partition: str, components: Sequence[Compon
     for number, each in enumerate(components):
         if number:
             lines.append("#SBATCH hetjob")
-        lines += [f"#SBATCH {words}" for words in (*common, *_resources(each, gpu_type))]
+        lines += [f"#SBATCH {words}" for words in (*common, *_resources(each, gpu_type, alone=plan.task_count == 1))]
     return "\n".join(lines) + "\n" + SCRIPT_END
 
 
-def _resources(component: Component, gpu_type: str) -> list[str]:
+def _resources(component: Component, gpu_type: str, *, alone: bool) -> list[str]:
+    """In the same words for all components: sbatch lets none ask for memory in another way than the first."""
     words = [f"--ntasks={component.tasks}", f"--cpus-per-task={component.cpus}"]
-    if component.tasks == 1:
+    if alone:
         words = ["--nodes=1", *words]
         if component.memory_mb:
             words.append(f"--mem={component.memory_mb}M")
