@@ -42,8 +42,8 @@ async def _name(request: Request) -> str:
 
 
 def _newest(store: ServerStore, name: str) -> str | None:
-    page = store.jobs.list(JobQuery(keyword=name, limit=1000))
-    return next((f"{each.user}~{each.name}" for each in page.rows if each.name == name), None)
+    found = store.jobs.newest(name)
+    return f"{found.user}~{found.name}" if found else None
 
 
 @routes("GET", "/jobs", query=(Query("username", "Only this user's."),), auth=READER, limit="list")
