@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...protocol.v1 import job_shape
-from ...store.server import JobQuery
 from ..answers.v1 import v1_detail, v1_item
 from ..bodies import parse_body
 from ..http import YAML, HttpError, Response, decode, json_response, to_json
@@ -14,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ...store.server import ServerStore
+    from ...store.server import JobQuery, ServerStore
     from ..http import Request
 
 routes = Routes("version 1", "/api/v1")
