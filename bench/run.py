@@ -26,6 +26,7 @@ from jobs import largest_job, two_role_job
 from running import Figure, after_the_end, launcher_memory, log_throughput, many_tasks, small_jobs
 from server_http import server_http
 from server_list import server_list
+from server_throughput import server_followers, server_latency, server_memory, server_throughput
 from slurm import slurm
 
 from pailot.planning import plan
@@ -204,6 +205,10 @@ MEASURES: dict[str, Callable[..., list[Figure]]] = {
     "server-list": server_list,
     "frontdoors": frontdoors,
     "server-http": server_http,
+    "server-throughput": server_throughput,
+    "server-latency": server_latency,
+    "server-followers": server_followers,
+    "server-memory": server_memory,
 }
 
 
