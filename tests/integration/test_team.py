@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import tarfile
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -562,3 +563,50 @@ def test_a_waiting_job_is_read_again_after_a_restart(place: Place) -> None:
 
     place.run(first)
     place.run(second)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes of other users")
+def test_tasks_are_processes_of_the_users_own_unix_user(place: Place) -> None:
+    """With a job of root beside it, of which it can read nothing."""
+    for folder in place.folder.parents:
+        if folder.stat().st_mode & 0o001 == 0 and str(folder).startswith(tempfile.gettempdir() + os.sep):
+            folder.chmod(0o711)
+    place.folder.chmod(0o711)
+    prerequisites = """  - name: setup
+    type: script
+    callbacks: [{event: taskStarts, commands: ["export GREETING=hi-$(id -un)"]}]"""
+    script = (
+        "id -un; id -Gn; echo $HOME; echo $GREETING; touch mine; stat -c %U . mine; echo '<% $secrets.key %>' | wc -c; "
+        "touch $PAI_CHECKPOINT_DIR/x && echo kept; cat $PAI_PEERS_FILE > /dev/null && echo peers; "
+        f"ls {place.home} 2>/dev/null || echo closed; cat {place.home}/server.db 2>/dev/null || echo closed"
+    )
+
+    async def work(team: Team) -> None:
+        text = job(role(script, listed="setup"), name="mapped", prerequisites=prerequisites, more="secrets: {key: hush-hush}")
+        await team.submit(ANN, text)
+        assert await state(team, "ann~mapped") == "SUCCEEDED"
+        lines = (await team.log(ANN, "ann~mapped", "main", 0)).read()[0].decode().splitlines()
+        import pwd
+
+        home = pwd.getpwnam("nobody").pw_dir
+        wanted = ["nobody", "nogroup", home, "hi-nobody", "nobody", "nobody", "10", "kept", "peers", "closed", "closed"]
+        assert lines == wanted
+        with pytest.raises(Invalid, match="no Unix user"):
+            await team.submit(Caller("bob"), job(role("true"), name="x"))
+        await team.submit(Caller("eve"), job(role("sleep 1000"), name="stopped"))
+        await until(team, "eve~stopped", "RUNNING")
+        await team.stop(ROOT, "eve~stopped")
+        assert await state(team, "eve~stopped") == "STOPPED"
+        with pytest.raises(Invalid, match="does not know"):
+            await team.submit(Caller("kim"), job(role("true"), name="x"))
+
+    place.run(work, PAILOT_UNIX_USERS="ann=nobody, eve=daemon, kim=no-such-user")
+
+
+def test_without_root_no_other_user_is_taken() -> None:
+    from pailot.service.team.unix import UnixUsers
+
+    if os.geteuid() == 0:
+        pytest.skip("root can")
+    with pytest.raises(Invalid, match="not run as root"):
+        UnixUsers("ann=root", lambda _: None).check("ann")

@@ -131,6 +131,8 @@ class Shim:
         checkpoint = task.environment.get("PAI_CHECKPOINT_DIR")
         if checkpoint:
             os.makedirs(checkpoint, exist_ok=True)
+            if task.owner:
+                os.chown(checkpoint, *task.owner)
         began = time.time()
         self.kept, self.terminated = frozenset(), False
         environment = {
@@ -170,7 +172,14 @@ class Shim:
 
     def _new_exports(self) -> str:
         """Where start callbacks leave their exports: in memory if a secret may be among them."""
-        if not self.task.hidden or self.task.wrapper:
+        if self.task.owner:
+            # A file in memory that the task inherits: what is another user's cannot be reached by our number.
+            if self.exports >= 0:
+                os.close(self.exports)
+            self.exports = os.memfd_create("exports", 0)
+            os.fchown(self.exports, *self.task.owner)
+            self.exports_path = f"/proc/self/fd/{self.exports}"
+        elif not self.task.hidden or self.task.wrapper:
             self.exports_path = os.path.join(self.folder, "exports")
         elif self.exports < 0:
             self.exports = os.memfd_create("exports", os.MFD_CLOEXEC)

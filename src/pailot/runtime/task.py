@@ -55,6 +55,8 @@ class Task(Value):
     rotate_bytes: int = 0
     outlives_power: bool = True
     """Whether the task can go on while the machine that wrote these records is down; one on this machine cannot."""
+    owner: tuple[int, int] | None = None
+    """User and group of the task's processes, if `wrapper` makes them another's: what they write to must be theirs."""
     foreign_stop: str = ""
     """What a SIGTERM means that no word of ours explains: where another program (Slurm) may stop tasks, why it does."""
     wrapper: tuple[str, ...] = ()

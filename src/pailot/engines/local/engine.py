@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ...planning import Plan, RolePlan
     from ..base import Attempt
     from .gpus import Gpu
+    from .ownership import Owner
 
 MAX_TASKS = 4_000
 MAX_LIMITED_TASKS = 128  # to enter a control group takes the kernel 10 ms, one task after the other
@@ -88,8 +89,11 @@ class LocalEngine:
             attempt.cwd, [os.path.join(folder, "work") for folder in folders.values()], attempt.work_dir, [attempt.home]
         )
         provided = yield from self._provide(attempt, works, stopped)
+        owner = self._hand_over(attempt, works)
         peers = os.path.join(attempt.folder, "peers.json")
         place_record(peers, {"peers": placing.peers(plan, placement)})
+        if owner is not None:
+            os.chmod(peers, 0o644)
         shared = placing.shared_variables(plan, placement)
         ml = os.path.join(attempt.folder, "ml") if plan.options.channels else ""
         seen: list[tuple[str, str]] = []
@@ -140,6 +144,8 @@ class LocalEngine:
                 **plan.options.environment,
             }
             task = self._task(attempt, role, index, folders[role.name, index], work, environment, wrapper)
+            if owner is not None:
+                task = task.replace(owner=owner.ids, wrapper=(*task.wrapper, *owner.wrapper))
             self._fork(self._around(task, attempt, role, gpus.get((role.name, index), ())), attempt.descriptors)
         return notes
 
@@ -338,6 +344,17 @@ class LocalEngine:
                     mine["master"] = (next(pool),)
                 places[role.name, index] = mine
         return placing.Placement({place: self._address(*place) for place in places}, places)
+
+    def _hand_over(self, attempt: Attempt, works: Sequence[str]) -> Owner | None:
+        if not attempt.run_as:
+            return None
+        from .ownership import Owner
+
+        if self.name != "local":
+            raise EngineError(f"the engine {self.name} cannot run tasks as Unix user {attempt.run_as}; the local one can")
+        owner = Owner(attempt.run_as)
+        owner.hand_over(attempt, works)
+        return owner
 
     def _wait_for_a_gpu(self, gpus: Gpus, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
         if not CHILDREN.crowded:

@@ -6,6 +6,7 @@ import os
 from contextlib import asynccontextmanager
 
 from ...lifecycle.queue import Capacity
+from ...settings import BadSetting
 from .errors import Conflict
 
 TYPE_CHECKING = False
@@ -39,6 +40,8 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
     from .unix import task_environment
 
     check(engine)
+    if settings["unix_users"] and engine != "local":
+        raise BadSetting(f"unix_users: the engine {engine} cannot run tasks as Unix users; only local can")
     home = settings.home
     os.makedirs(os.path.join(home, "jobs"), mode=0o700, exist_ok=True)
     lock = take_lock(home)
@@ -107,8 +110,6 @@ def capacity(settings: Settings, engine: str) -> Capacity:
 
 def clusters(setting: tuple[str, ...]) -> dict[str, dict[str, float]]:
     """`research:gpus=2:cpus=8` as a name and its shares."""
-    from ...settings import BadSetting
-
     found: dict[str, dict[str, float]] = {}
     for entry in setting:
         name, *parts = entry.split(":")
