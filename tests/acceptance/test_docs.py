@@ -182,11 +182,13 @@ class Desk:
 
     def close(self) -> None:
         """Stop what a page left running, also when one of its commands did not do what it should."""
+        for server in self.folder.glob("*.pid"):
+            self.run(f"kill $(cat {server.name}) 2>/dev/null")
         if (self.home / ".local/share/pailot/jobs").exists():
-            listed, _ = self.run("cd && pailot ps --all --json")  # away from the page's own pailot.toml
+            listed, _ = self.run("cd && pailot ps --all --json --server none")  # away from the page's own pailot.toml
             for row in json.loads("\n".join(listed)):
                 if row["ended"] is None:
-                    self.run(f"cd && pailot stop --now {row['id']}")
+                    self.run(f"cd && pailot stop --now {row['id']} --server none")
 
 
 XDG = {"DATA": ".local/share", "CONFIG": ".config", "CACHE": ".cache", "STATE": ".local/state"}

@@ -49,6 +49,7 @@ def run(args: Namespace) -> int:
     if not 0 <= args.port < 65536:
         print(f"pailot: --port {args.port}: a port is a number from 0 to 65535", file=sys.stderr)
         return INVALID
+    os.makedirs(settings.home, mode=0o700, exist_ok=True)
     gc.enable()
     from ...server.run import serve
 
