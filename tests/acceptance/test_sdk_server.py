@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,6 +132,11 @@ def test_processing_on_a_server(server: Server, token: str, here: Path) -> None:
     assert Path(made.get_outputs_data()["model"], "file").read_text() == "3\n"
     assert TrainingJob.get(job.id, session) == job
     assert TrainingJob.list(session=session) == [job]
+    with zipfile.ZipFile(here / "archive.zip", "w") as archive:
+        archive.writestr("inner.txt", "fetched by the server")
+    fetching = Processor("debian", 'cat "$PAI_INPUT_A"', session=session)
+    fetched = fetching.run(inputs={"a": f"zip://inner.txt::file://{here}/archive.zip"}, show_logs=False)
+    assert list(fetched.logs()) == ["fetched by the server"]
     with pytest.raises(UnexpectedStatusException, match="exited with 3"):
         Processor("debian", "exit 3", session=session).run(show_logs=False)
     with pytest.raises(pailot.Denied):

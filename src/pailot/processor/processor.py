@@ -188,9 +188,8 @@ class Processor:
             self.job_type,
             self.requirements,
             requirements_file,
-            in_container=engine not in (None, "local"),
+            place=script.SERVER if engine is None else script.HERE if engine == "local" else script.CONTAINER,
             code_in_cwd=sent is not None,
-            with_our_python=engine == "local",
         )
         priority = _priority(self.settings.get("Priority"))
         job = Job(

@@ -17,6 +17,11 @@ ROLE = "worker"
 COMMAND = "pailot_command"
 """The parameter that holds a command with `<%` in it: only the values of parameters are never taken for templates."""
 
+HERE, CONTAINER, SERVER = "here", "container", "server"
+"""Where it runs: in processes of this machine, in a container, or wherever a server runs it."""
+
+_PATHS = 'printf \'%s\\n\' {known} >"$(echo "$environment"/lib/python3*/site-packages)/of-the-user.pth"'
+
 _HOSTFILE = f"""\
 export PAI_HOSTFILE="$PAI_CONFIG_DIR/hostfile"
 printf '%s\\n' "$PAI_TASK_ROLE_{ROLE}_HOST_LIST" | tr , '\\n' | sed "s/:.*/ slots=$NPROC_PER_NODE/" >"$PAI_HOSTFILE.$RANK"
@@ -47,20 +52,19 @@ def commands(
     requirements: Sequence[str],
     requirements_file: str,
     *,
-    in_container: bool,
+    place: str,
     code_in_cwd: bool,
-    with_our_python: bool,
 ) -> tuple[list[str], dict[str, Any]]:
     """The commands of the role, and the parameters that they refer to."""
     lines = []
     if code_in_cwd:
         lines.append('cp -R ./. "$PAI_WORKING_DIR"')
     lines.append('cd "$PAI_WORKING_DIR"')
-    if with_our_python and sys.executable:
+    if place == HERE and sys.executable:
         # As an image brings its Python along, so does the program that starts a job without one.
         lines.append(f'export PATH={shlex.quote(os.path.dirname(sys.executable))}:"$PATH"')
     if requirements or requirements_file:
-        lines.append(_install(requirements, requirements_file, in_container=in_container))
+        lines.append(_install(requirements, requirements_file, place))
     if job_type == JobType.MPIJob:
         lines.append(_HOSTFILE)
     if job_type == JobType.XGBoostJob:
@@ -87,7 +91,7 @@ def variables(parameters: Mapping[str, Any], name: str, processes: int) -> dict[
     }
 
 
-def _install(requirements: Sequence[str], requirements_file: str, *, in_container: bool) -> str:
+def _install(requirements: Sequence[str], requirements_file: str, place: str) -> str:
     """The file first, then the argument, which so wins a conflict. Outside a container: never into the user's interpreter."""
 
     def steps(python: str) -> str:
@@ -95,21 +99,24 @@ def _install(requirements: Sequence[str], requirements_file: str, *, in_containe
         files = [f"{pip} -r requirements.txt"] if requirements_file else []
         return " && ".join([*files, *([f"{pip} {shlex.join(requirements)}"] if requirements else [])])
 
-    if in_container:
-        return f'{{ {steps("python3")}; }} || {{ echo "the requirements could not be installed" >&2; exit 1; }}'
+    in_image = f'{{ {steps("python3")}; }} || {{ echo "the requirements could not be installed" >&2; exit 1; }}'
+    if place == CONTAINER:
+        return in_image
     from hashlib import sha256
 
-    python = sys.executable or "python3"
-    text = "\n".join([sys.version, python, requirements_file, *requirements])
-    known = [path for path in sys.path if path.endswith("site-packages")]
-    paths = (
-        f'printf \'%s\\n\' {shlex.join(known)} >"$(echo "$environment"/lib/python3*/site-packages)/of-the-user.pth"'
-        if known
-        else ":"
-    )
-    return _ENVIRONMENT.format(
+    # A server has a Python of its own, and may or may not run tasks in containers.
+    python, known = ("python3", []) if place == SERVER else (sys.executable or "python3", _packages())
+    text = "\n".join([sys.version if place == HERE else SERVER, python, requirements_file, *requirements])
+    own = _ENVIRONMENT.format(
         key=sha256(text.encode()).hexdigest()[:32],
         python=shlex.quote(python),
-        paths=paths,
+        paths=_PATHS.format(known=shlex.join(known)) if known else ":",
         install=steps('"$environment/bin/python"'),
     )
+    if place == HERE:
+        return own
+    return f"if [ -e /.dockerenv ] || [ -e /run/.containerenv ]; then\n{in_image}\nelse\n{own}\nfi"
+
+
+def _packages() -> list[str]:
+    return [path for path in sys.path if path.endswith("site-packages")]

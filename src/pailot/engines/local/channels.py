@@ -34,10 +34,13 @@ def make(channels: Channels, folder: str, cache: str = "", cwd: str = "", *, mou
     if channels.code:
         _bring_code(channels.code, os.path.join(folder, "usercode"), cache, cwd)
     shown = []
+    files: dict[str, str] = {}
     for name in channels.inputs:
         place = f"input/data/{name}"
         source = channels.sources.get(name)
         path = _fetched(source, cache, cwd) if source else ""
+        if source and not os.path.isdir(path):
+            files[name] = os.path.basename(path)
         if not source:
             os.makedirs(os.path.join(folder, place), exist_ok=True)
         elif _is_remote(source):
@@ -48,14 +51,24 @@ def make(channels: Channels, folder: str, cache: str = "", cwd: str = "", *, mou
             os.makedirs(os.path.dirname(os.path.join(folder, place)), exist_ok=True)
             if not mounted:
                 os.symlink(path, os.path.join(folder, place))
+    if files:
+        from ...runtime.records import write_record
+
+        write_record(f"{folder}.files.json", files, durable=False)
     return shown
+
+
+def fetched(channels: Channels) -> list[str]:
+    """What is not on this machine and so must be fetched first."""
+    return [uri for uri in (*channels.sources.values(), channels.code or "") if _is_remote(uri)]
 
 
 def variables(channels: Channels, base: str, folder: str = "") -> dict[str, str]:
     """Where a task finds them; `base` is /ml or the folder that stands for it, `folder` that folder as it is here."""
     found = {"PAI_WORKING_DIR": f"{base}/usercode/", "PAI_CONFIG_DIR": f"{base}/input/config/"}
+    files = _only_files(folder)
     for name in channels.inputs:
-        found[f"PAI_INPUT_{_spelled(name)}"] = f"{base}/input/data/{name}/{_only_file(channels, name, folder)}"
+        found[f"PAI_INPUT_{_spelled(name)}"] = f"{base}/input/data/{name}/{files.get(name, '')}"
     for name in channels.outputs:
         found[f"PAI_OUTPUT_{_spelled(name)}"] = f"{base}/output/{name}/"
     return found
@@ -93,17 +106,11 @@ def check_uri(uri: str) -> None:
         raise EngineError(f"{uri}: there is no driver for {scheme}://") from None
 
 
-def _only_file(channels: Channels, name: str, folder: str) -> str:
-    """The name of the file that a channel is, if its source is no folder."""
-    source = channels.sources.get(name)
-    if not source or source.endswith("/"):
-        return ""
-    place = os.path.join(folder, "input/data", name)
-    if _is_remote(source):
-        found = os.listdir(place) if os.path.isdir(place) else []
-        return found[0] if found == [os.path.basename(source.partition("?")[0])] else ""
-    path = _local(source, "")
-    return os.path.basename(path) if folder and not os.path.islink(place) and not os.path.isdir(path) else ""
+def _only_files(folder: str) -> dict[str, str]:
+    """The names of the files that channels are whose source is no folder."""
+    from ...runtime.records import read_record
+
+    return read_record(f"{folder}.files.json") or {} if folder else {}
 
 
 def _spelled(name: str) -> str:

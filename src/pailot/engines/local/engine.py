@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...planning import Plan, RolePlan
+    from ...protocol.model import Channels
     from ..base import Attempt
     from .gpus import Gpu
     from .ownership import Owner
@@ -98,7 +99,7 @@ class LocalEngine:
         ml = os.path.join(attempt.folder, "ml") if plan.options.channels else ""
         seen: list[tuple[str, str]] = []
         if plan.options.channels:
-            seen = channels.make(plan.options.channels, ml, attempt.cache, attempt.cwd, mounted=self.contains)
+            seen = yield from self._fill_channels(attempt, plan.options.channels, ml, stopped)
         wrapper: tuple[str, ...] = ()
         if attempt.sandbox:
             from .sandbox import wrapper as sandbox
@@ -366,6 +367,23 @@ class LocalEngine:
         yield time.monotonic() + GPU_SECONDS  # held by a run outside of this process, which tells nobody here
         if stopped():
             raise EngineError("stopped while waiting for GPUs") from None
+
+    def _fill_channels(
+        self, attempt: Attempt, chosen: Channels, ml: str, stopped: Callable[[], bool]
+    ) -> Generator[float | None, None, list[tuple[str, str]]]:
+        """The folders of the job's channels; what takes long is done beside the other runs of this process."""
+
+        def make() -> list[tuple[str, str]]:
+            return channels.make(chosen, ml, attempt.cache, attempt.cwd, mounted=self.contains)
+
+        far = channels.fetched(chosen)
+        if far and not attempt.number:
+            self.waiting(f"fetching {', '.join(far)}")
+        if not CHILDREN.crowded or not (far or chosen.code):
+            return make()
+        from .preparer import in_a_child
+
+        return (yield from in_a_child(make, attempt.descriptors, self, stopped))
 
     def _provide(
         self, attempt: Attempt, works: Sequence[str], stopped: Callable[[], bool]
