@@ -35,6 +35,8 @@ GROUPNAME = re.compile(r"[A-Za-z0-9_]{1,128}")
 SHORTEST_PASSWORD = 6
 LONGEST_PASSWORD = 1024  # bytes; a hash of megabytes would keep a core busy
 
+LONGEST_TEXT = 1024
+
 LIFE_SECONDS = 7 * 24 * 3600.0
 SHORTEST_LIFE, LONGEST_LIFE = 60, 7 * 24 * 3600
 
@@ -148,15 +150,17 @@ class Accounts:
     def login(self, username: str, password: str, *, address: str = "", expires_in: float = LIFE_SECONDS) -> tuple[str, Account]:
         """A browser token for who knows the password. NoSuchUser, WrongPassword, TooManyFailures."""
         now = self._clock()
-        counted = {"who": f"who:{username}@{address}", "name": f"name:{username}", "address": f"address:{address}"}
-        waits = [self._wait(kind, who, now) for kind, who in counted.items() if kind != "address" or address]
-        if max(waits) > 0:
-            raise TooManyFailures(max(waits))
+        counted = {"address": f"address:{address}"} if address else {}
+        if USERNAME.fullmatch(username):
+            counted |= {"who": f"who:{username}@{address}", "name": f"name:{username}"}
+        wait = max((self._wait(kind, who, now) for kind, who in counted.items()), default=0.0)
+        if wait > 0:
+            raise TooManyFailures(wait)
         user = self._rows.user(username) if USERNAME.fullmatch(username) else None
         if user is None or not self._is_password(user, password):
             with self._store.batch():
                 for kind, who in counted.items():
-                    if (kind == "address" and address) or user is not None:  # unknown names are counted by address alone
+                    if kind == "address" or user is not None:  # unknown names are counted by address alone
                         self._rows.note_failure(who, now)
             if user is None:
                 raise NoSuchUser(f"User {username[:128]} is not found.")
@@ -209,7 +213,7 @@ class Accounts:
 
     def revoke(self, token: str, by: Account) -> None:
         """Make a token worthless: one's own; an administrator anybody's. NoSuchToken, Forbidden."""
-        row = self._rows.token(digest(token))
+        row = self._rows.token(digest(token)) if token.isascii() else None
         if row is None:
             raise NoSuchToken("the token was not given out here, or was revoked")
         if row.username != by.username and not by.admin:
@@ -242,6 +246,7 @@ class Accounts:
         """A new user; what the caller should be warned of. Conflict, BadRequest, NoSuchCluster."""
         if not USERNAME.fullmatch(username) or not username.strip("."):
             raise BadRequest("a user name has letters, digits, '_', '.' and '-' only, at most 128")
+        _check_texts(email, unix_user)
         hashed = self._hash(password)
         with self._store.batch():
             groups = [DEFAULT_GROUP, *([ADMIN_GROUP] if admin else ()), *self._groups_for(virtual_clusters)]
@@ -272,6 +277,7 @@ class Accounts:
         unix_user: str | None = None,
     ) -> None:
         """Change what is given; the keys of `extension` are merged. NoSuchUser, NoSuchCluster, BadRequest."""
+        _check_texts(email, unix_user)
         hashed = None if password is None else self._hash(password)
         with self._store.batch():
             user = self._user(username)
@@ -346,7 +352,7 @@ class Accounts:
 
     def group(self, groupname: str) -> Group:
         """NoSuchGroup."""
-        found = self._rows.group(groupname)
+        found = self._rows.group(groupname) if GROUPNAME.fullmatch(groupname) else None
         if found is None:
             raise NoSuchGroup(f"Group {groupname[:128]} is not found.")
         return found
@@ -360,6 +366,7 @@ class Accounts:
         """Conflict, BadRequest."""
         if not GROUPNAME.fullmatch(groupname):
             raise BadRequest("a group name has letters, digits and '_' only, at most 128")
+        _check_texts(description, external_name, lines=True)
         try:
             self._rows.add_group(Group(groupname, description, external_name, _with_acls(extension or {})))
         except NameTaken:
@@ -374,7 +381,8 @@ class Accounts:
         external_name: str | None = None,
         extension: Mapping[str, Any] | None = None,
     ) -> None:
-        """Change what is given; the keys of `extension` are merged. NoSuchGroup."""
+        """Change what is given; the keys of `extension` are merged. NoSuchGroup, BadRequest."""
+        _check_texts(description, external_name, lines=True)
         with self._store.batch():
             group = self.group(groupname)
             changes: dict[str, Any] = {}
@@ -520,6 +528,14 @@ def _hasher() -> PasswordHasher:
     except ImportError:
         raise TeamError("to keep passwords install argon2-cffi: pip install 'pailot[server]'") from None
     return PasswordHasher(time_cost=PASSES, memory_cost=MEMORY_KIB, parallelism=LANES)
+
+
+def _check_texts(*texts: str | None, lines: bool = False) -> None:
+    """What goes into a mail or a command has no line ends; a description may."""
+    for text in texts:
+        plain = "".join(text.split("\n")) if text and lines else text
+        if plain and (not plain.isprintable() or len(plain) > LONGEST_TEXT):
+            raise BadRequest(f"an address, a description or a name has at most {LONGEST_TEXT} printable characters")
 
 
 def _acls(*, admin: bool = False, clusters: Sequence[str] = ()) -> dict[str, Any]:

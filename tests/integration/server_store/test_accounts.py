@@ -247,7 +247,9 @@ def test_groups(people: Accounts) -> None:
     assert people.account("ann").virtual_clusters == ("default", "vision")
     assert people.account("ann").storages == ("nfs",)
     assert [account.username for account in people.members("lab")] == ["ann"]
-    people.update_group("lab", external_name="e", extension={"y": 2})
+    people.update_group("lab", description="two\nlines", external_name="e", extension={"y": 2})
+    with pytest.raises(BadRequest):
+        people.update_user("ann", email="a@b\nBcc: c@d")
     assert people.group("lab").extension["x"] == 1
     people.leave_group("ann", "lab")
     assert people.account("ann").virtual_clusters == ("default",)
@@ -292,3 +294,33 @@ def test_a_change_of_groups_is_seen_at_once(people: Accounts) -> None:
     people.update_user("ann", admin=True)
     assert people.identify(token).account.admin
     assert digest(token) != token
+
+
+@pytest.mark.parametrize("text", ["\0", "\ud800", "a" * 2000, "line\rbreak"])
+def test_texts_that_cannot_be_kept(people: Accounts, text: str) -> None:
+    people.create_user("ann", "password")
+    admin = people.account("admin")
+    with pytest.raises(NoSuchUser):
+        people.login(text, text, address="10.0.0.1")
+    with pytest.raises(NoSuchUser):
+        people.account(text)
+    with pytest.raises(NoSuchGroup):
+        people.group(text)
+    with pytest.raises(NoSuchGroup):
+        people.set_groups("ann", [text])
+    with pytest.raises(rules.NoSuchCluster):
+        people.set_clusters("ann", [text])
+    with pytest.raises(rules.NoSuchToken):
+        people.revoke(text, admin)
+    with pytest.raises(BadToken):
+        people.identify(text)
+    with pytest.raises(BadRequest):
+        people.update_user("ann", email=text)
+    with pytest.raises(BadRequest):
+        people.create_user("bob", "password", email=text)
+    with pytest.raises(BadRequest):
+        people.create_group("lab", description=text)
+    with pytest.raises(BadRequest):
+        people.update_group("default", external_name=text)
+    people.update_user("ann", extension={"note": text})
+    assert people.account("ann").extension == {"note": text}
