@@ -7,12 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from ..parts.slurm import Cluster, cluster
+from . import test_examples_run
 from .runs import PATIENCE, Home, Result, job, no_process_left, processes_with, role, wait_for
 from .servers import Server, submit
 
@@ -164,6 +165,19 @@ def test_no_secret_is_seen_by_slurm_or_left_in_a_file(login: Login) -> None:
     assert ended(process).status == 0
 
 
+@pytest.mark.parametrize("instances", [1, 2])
+def test_images_run_in_the_runtime_of_the_site(login: Login, instances: int) -> None:
+    runtime = login.folder / "runtime"
+    runtime.write_text('#!/bin/bash\nimage=$1; shift; cd /; exec env -u PWD IMAGE="$image" "$@" 3>&-\n')
+    runtime.chmod(0o755)
+    commands = "t='<% $secrets.token %>'; echo $IMAGE ${#t}; pwd; cat; echo end; false"
+    text = job(role(commands, instances=instances, retries=1), more="secrets: {token: hunter2-hunter2}")
+    done = login.run(text, "--quiet", "--workdir", "shared", PAILOT_SLURM_CONTAINER=f"{runtime} {{image}}")
+    assert done.status == 1
+    said = [line.rpartition("] ")[2] for line in done.lines if line.startswith("[main:0]") or instances == 1]
+    assert said == ["debian 15", str(login.cwd), "end"] * 2, done
+
+
 def test_the_step_of_a_held_task_is_entered(login: Login) -> None:
     text = job(role("exit 5", instances=2), options="holdOnFailureMinutes: 10, graceSeconds: 1")
     process = login.start(text)
@@ -176,6 +190,23 @@ def test_the_step_of_a_held_task_is_entered(login: Login) -> None:
     assert entered.out.splitlines() == [f"{host} 1 {login.slurm_job()}", str(work)], entered
     process.send_signal(signal.SIGINT)
     assert ended(process).status in (1, 3)
+
+
+EXAMPLES = [
+    test_examples_run.test_hello,
+    test_examples_run.test_a_parameter_server_and_its_workers,
+    test_examples_run.test_training_goes_on_from_its_checkpoint_after_a_retry,
+    test_examples_run.test_prerequisites_with_a_failing_clean_up_that_is_ignored,
+    test_examples_run.test_deployments_and_secrets,
+    test_examples_run.test_legacy_v1,
+    test_examples_run.test_the_library,
+]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.__name__)
+def test_the_examples_run_here_too(login: Login, example: Callable[[Home], None]) -> None:
+    login.environment["PAILOT_ENGINE"] = "slurm"
+    example(login)
 
 
 # How it ends

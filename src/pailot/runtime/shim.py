@@ -32,6 +32,8 @@ CHUNK = 1 << 18
 _F_SETPIPE_SZ = 1031
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 """Those that a shim handles or ignores, and a task must get as they are by default."""
+# Nobody but bash may read the script: what the commands read from is empty.
+_FROM_INPUT = 'exec 9<&0 </dev/null; cd "$PAI_WORK_DIR" && exec bash /dev/fd/9'
 LAST_LINES = 10
 FOREIGN_SECONDS = 0.25
 """Who signals a whole tree of processes may reach us a little after the task."""
@@ -535,26 +537,28 @@ class Shim:
         os.write(memory, filled.encode())
         return f"/proc/self/fd/{memory}", memory
 
-    def _spawn_here(self, program: str, argv: list[str], environment: dict[str, str]) -> int:
+    def _spawn_here(self, program: str, argv: list[str], environment: dict[str, str], stdin: str) -> int:
         """Nothing is to be done between fork and exec, so the kernel need not copy us."""
         files = [
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 0, stdin, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_DUP2, self.writers["stdout"], 1),
             (os.POSIX_SPAWN_DUP2, self.writers["stderr"], 2),
         ]
         return os.posix_spawn(program, argv, environment, file_actions=files, setpgroup=0, setsigdef=_SIGNALS)
 
     def _spawn(self, path: str, environment: dict[str, str], group: Any, secret_fd: int | None) -> int:
-        argv = [*self.task.wrapper, "bash", path]
+        argv, stdin = [*self.task.wrapper, "bash", path], os.devnull
+        if self.task.script_on_input:
+            argv, stdin = [*self.task.wrapper, "bash", "-c", _FROM_INPUT], path
         program = _which(argv[0], environment.get("PATH", os.defpath))
         os.chdir(self.task.work_dir)
         if secret_fd is not None:
             os.set_inheritable(secret_fd, True)
         if not group:
-            return self._spawn_here(program, argv, environment)
+            return self._spawn_here(program, argv, environment, stdin)
         try:
             group.enter()
-            return self._spawn_here(program, argv, environment)
+            return self._spawn_here(program, argv, environment, stdin)
         finally:
             try:
                 group.leave()
@@ -565,7 +569,7 @@ class Shim:
 def claim_stop(folder: str, why: str, grace: float) -> str:
     """Write down why an attempt stops; the first one wins. Answers the reason that stands."""
     path = os.path.join(folder, "stop.json")
-    temporary = f"{path}.{os.getpid()}"
+    temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"  # another node may have a process of our number
     record = {"why": why, "grace": grace, "at": time.time()}
     try:
         write_record(temporary, record)

@@ -61,6 +61,8 @@ class Task(Value):
     """What a SIGTERM means that no word of ours explains: where another program (Slurm) may stop tasks, why it does."""
     wrapper: tuple[str, ...] = ()
     """Words before `bash`: a sandbox, for instance."""
+    script_on_input: bool = False
+    """Whether bash reads its script from standard input: for a wrapper that hands on no other descriptor."""
     container: Container | None = None
     """The container it runs in; none on the local engine."""
 

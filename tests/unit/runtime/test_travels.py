@@ -36,7 +36,7 @@ print("done")
 """
 
 
-@pytest.mark.parametrize("path", sorted((SOURCE / "pailot/runtime").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted((SOURCE / "pailot/runtime").rglob("*.py")), ids=lambda path: path.name)
 def test_the_grammar_is_that_of_python_3_9(path: Path) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 9))
     # This the parser lets pass: parentheses around several context managers are new in 3.10, `match` is a name there.

@@ -115,5 +115,6 @@ def _role(attempt: Attempt, role: RolePlan, wrapper: tuple[str, ...]) -> dict[st
             "rotate_bytes": attempt.rotate_bytes,
             "foreign_stop": "user",
             "wrapper": wrapper,
+            "script_on_input": bool(wrapper),
         },
     }
