@@ -426,6 +426,64 @@ def test_a_killed_shim_is_a_platform_failure_and_leaves_no_container(place: Plac
     place.nothing_left()
 
 
+# Examples, and a server
+
+
+@pytest.fixture
+def named_as_in_examples(docker: Place) -> Iterator[Place]:
+    """Our image under the names that the examples use."""
+    names = ("debian:12-slim", "python:3.11-slim")
+    for name in names:
+        docker.engine.run("tag", IMAGE, name)
+    docker.environment["PAILOT_IMAGE_PULL"] = "never"
+    yield docker
+    docker.engine.run("rmi", *names)
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("hello", "Hello from task 0 of worker"),
+        ("parameter-server", "[ps_server:0] the total is 520.0"),
+        ("training", "[trainer:1] task 1, attempt 1, begins at round 20"),
+        ("prerequisites", "[sum:0] sum 55"),
+        ("deployment", "trained"),
+        ("legacy-v1", "[worker:1] worker 1"),
+        ("library", "somebody works on me~from-the-library"),
+    ],
+)
+def test_the_examples_run_in_containers(named_as_in_examples: Place, name: str, line: str) -> None:
+    home = named_as_in_examples
+    shutil.copytree(Path(__file__).parents[2] / "examples" / name, home.cwd, dirs_exist_ok=True)
+    done = home.pailot("run", next(home.cwd.glob("job.*")).name, "--quiet", *(["--library", "."] if name == "library" else []))
+    assert (done.status, line in done.lines) == (0, True), done
+
+
+def test_a_server_runs_jobs_in_containers(docker: Place, tmp_path: Path) -> None:
+    from ..acceptance.servers import Server, submit
+
+    server = Server(tmp_path / "server", PAILOT_ENGINE="docker", **docker.engine.environment)
+    try:
+        me = server.client(tmp_path / "me")
+        done = submit(me, docker.job(role("until [ -e go ]; do touch up; sleep 0.05; done; echo gone; exit 6")))
+        assert done.status == 0, done
+        work = wait_for(
+            lambda: list((tmp_path / "server").glob("home/jobs/*/attempts/0/tasks/main-0/work/up")), SECONDS, "a task"
+        )[0]
+        server.kill()  # the task goes on without it
+        server.start()
+        work.with_name("go").touch()
+        assert me.pailot("wait", "demo", timeout=SECONDS).status == 1
+        assert me.pailot("logs", "demo").out == "gone\n"
+        missing = submit(me, docker.job(role("true"), name="missing", image="localhost:1/no/such"))
+        assert missing.status == 0
+        assert me.pailot("wait", "missing", timeout=SECONDS).status == 1
+        assert "cannot be pulled" in me.pailot("why", "missing").out
+    finally:
+        server.close()
+    docker.nothing_left()
+
+
 # The documentation
 
 

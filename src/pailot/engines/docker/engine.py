@@ -8,6 +8,7 @@ from ...runtime import container  # noqa: F401  # or each shim would load it by 
 from ...runtime.task import Container
 from ..base import EngineError
 from ..local import machine, workdir
+from ..local.children import CHILDREN
 from ..local.engine import LocalEngine, too_much
 from . import choices, images, words
 from .program import DOCKER, NERDCTL, PODMAN, candidates
@@ -93,9 +94,13 @@ class DockerEngine(LocalEngine):
             if found is not None:
                 return found
         owner = os.getpid()
+        say = self.waiting
+        if CHILDREN.crowded:  # a child has none of what the others would be told through
+            self.waiting(f"bringing the images {', '.join(sorted({role.image.uri for role in attempt.plan.roles.values()}))}")
+            say = _say_nothing
 
         def bring() -> Program:
-            return images.bring(attempt.plan, programs, policy, self.waiting, owner)
+            return images.bring(attempt.plan, programs, policy, say, owner)
 
         from ..local.preparer import in_a_child
 
@@ -200,6 +205,10 @@ class DockerEngine(LocalEngine):
         if self.network and self.program:
             self.program.run("network", "rm", self.network)
             self.network = ""
+
+
+def _say_nothing(_: str) -> None:
+    pass  # the first word of it was said already
 
 
 def _host_name(role: str, index: int) -> str:
