@@ -93,7 +93,7 @@ def test_a_failed_job_tells_codes_of_openpai_and_its_own(server: Server) -> None
     assert [each["attemptId"] for each in history["attempts"]] == [1, 0]
     assert history["attempts"][1]["containerExitCode"] == 255
     item = next(each for each in server.get("/jobs").json if each["name"] == "fails")
-    assert (item["state"], item["username"]) == ("FAILED", "admin")
+    assert (item["state"], item["username"], item["appExitCode"]) == ("FAILED", "admin", 255)
     events = server.get("/jobs/admin~fails/events").json
     assert events["totalCount"] == len(events["data"])
     assert events["data"][0]["lastTimestamp"] >= events["data"][-1]["lastTimestamp"]
@@ -120,6 +120,7 @@ def test_what_is_not_there(server: Server) -> None:
         "/jobs/admin~there/attempts/0/taskRoles/main/taskIndex/9/attempts",
         "/jobs/admin~nowhere/live",
         "/jobs/admin~nowhere/record",
+        "/jobs/admin~there/logs/main/9?follow=true",
         "/jobs/admin~nowhere/attempts/0/taskRoles/main/taskIndex/0/attempts/0/logs",
     ):
         answer = server.get(path)

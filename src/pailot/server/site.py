@@ -58,7 +58,7 @@ class Site:
         self.password: str | None = None
         """Of the first user, where it was made up by this start."""
         self.on_ready: Callable[[], None] | None = None
-        self._roles: dict[str, tuple[str, ...]] = {}
+        self._roles: dict[str, dict[str, int]] = {}
         self._threads = ThreadPoolExecutor(4, "pailot-work")
         self._stack = AsyncExitStack()
 
@@ -82,15 +82,15 @@ class Site:
         """Something that waits or computes, beside the loop."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*args, **keywords))
 
-    async def roles(self, job: str) -> tuple[str, ...]:
-        """The names of a job's task roles; they never change."""
+    async def roles(self, job: str) -> dict[str, int]:
+        """A job's task roles, and how many tasks each has; that never changes."""
         known = self._roles.get(job)
         if known is None:
             text = await self.call(self.store.jobs.plan, job)
             plan = json.loads(text) if text else {}
             if len(self._roles) >= _REMEMBERED:
                 self._roles.clear()
-            known = self._roles[job] = tuple(plan.get("taskRoles", ()))
+            known = self._roles[job] = {name: role["instances"] for name, role in plan.get("taskRoles", {}).items()}
         return known
 
     def cors_headers(self, scope: Scope, method: str, response: Response) -> Headers:

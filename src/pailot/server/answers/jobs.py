@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from ...lifecycle.states import FINAL_JOB_STATES, STOPPED, SUCCEEDED
+from ...lifecycle.exits import End, classify
+from ...lifecycle.states import FAILED, FINAL_JOB_STATES, STOPPED, SUCCEEDED
 from .tasks import statuses_json, task_status
 from .words import exit_code, exit_spec, framework_name, milliseconds, role_name, sub_state
 
@@ -171,7 +172,7 @@ def _roles(shown: JobDetail) -> dict[str, Any]:
 
 
 def _recorded_code(job: JobRecord) -> int | None:
-    if job.state not in FINAL_JOB_STATES:
-        return None
-    known = job.more.get("class")
-    return exit_code(job.state, job.exit_code, known if isinstance(known, dict) else None)
+    """What the record tells of the end; the detail may know more, from the log."""
+    if job.state == FAILED and job.exit_code is not None:
+        return classify(End(job.exit_code), "").code
+    return exit_code(job.state, job.exit_code, None) if job.state in FINAL_JOB_STATES else None

@@ -24,16 +24,14 @@ def whole(request: Request, name: str) -> int:
     return int(text)
 
 
-async def role_of(request: Request, name: str) -> str:
-    """The role of the job that a path means: by its own name, or as OpenPAI spells it."""
+async def role_of(request: Request, name: str, index: int = 0) -> str:
+    """The role of the job that a path means, by its own name or as OpenPAI spells it; it has a task of that index."""
     asked = request.parameters["role"]
     record = await request.site.team.get(request.caller.team, name, details=True)
     known = await request.site.roles(record.id)
-    if asked in known:
-        return asked
-    found = [role for role in known if role_name(role) == asked.lower()]
-    if len(found) != 1:
-        raise HttpError(404, "NoJobError", f"Job {name} has no task role {asked}.")
+    found = [asked] if asked in known else [role for role in known if role_name(role) == asked.lower()]
+    if len(found) != 1 or index >= known[found[0]]:
+        raise HttpError(404, "NoJobError", f"Job {name} has no task {asked}:{index}.")
     return found[0]
 
 
@@ -48,7 +46,7 @@ async def job_attempt(request: Request) -> Response:
 async def task_attempts(request: Request) -> Response:
     """A task with all its attempts, newest first."""
     name, attempt, index = full_name(request), whole(request, "attempt"), whole(request, "index")
-    role = await role_of(request, name)
+    role = await role_of(request, name, index)
     task, attempts = await request.site.team.task_attempts(request.caller.team, name, attempt, role, index)
     record = await request.site.team.get(request.caller.team, name)
     return json_response(task_history(record.user, record.name, record.id, attempt, task, attempts))

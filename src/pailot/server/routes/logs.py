@@ -46,7 +46,7 @@ async def log_locations(request: Request) -> Response:
     """Where the logs of a task attempt are."""
     name, attempt, index = full_name(request), whole(request, "attempt"), whole(request, "index")
     task_attempt = whole(request, "taskAttempt")
-    role = await role_of(request, name)
+    role = await role_of(request, name, index)
     await request.site.team.log(request.caller.team, name, role, index, attempt=attempt, task_attempt=task_attempt)
     tail = f"&tail={TAIL_BYTES}" if request.flag("tail-mode", "tailMode") else ""
     # Clients open these addresses without a header. The key in them opens this job's logs, for an hour, and nothing else.
@@ -73,7 +73,7 @@ async def log_locations(request: Request) -> Response:
 async def log(request: Request) -> Response:
     """What a task printed; `Range` is honoured, `follow` goes on to the end."""
     name, index = full_name(request), whole(request, "index")
-    role = await role_of(request, name)
+    role = await role_of(request, name, index)
     which = request.query.get("stream") or "all"
     if which not in STREAMS:
         raise HttpError(400, "InvalidParametersError", f"'stream' should be one of {', '.join(STREAMS)}, is {which[:40]!r}")

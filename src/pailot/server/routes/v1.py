@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 routes = Routes("version 1", "/api/v1")
 _SENT = {202: "The job is kept, and will run"}
+_PAGE = 1000
 _V1_KINDS = ("application/json",)
 
 
