@@ -265,7 +265,8 @@ class Driver:
             elif verdict is None and deadline is not None and time.monotonic() >= deadline:
                 deadline = None
                 self._stop(attempt, "timeout")
-        self.engine.events()
+        for event in self.engine.events():
+            self._seen(attempt, event)  # said between the last look and the end
         decided = getattr(self.engine, "decided", None)
         if decided is not None:
             self.retries.update(getattr(self.engine, "retries", {}))
