@@ -610,3 +610,12 @@ def test_without_root_no_other_user_is_taken() -> None:
         pytest.skip("root can")
     with pytest.raises(Invalid, match="not run as root"):
         UnixUsers("ann=root", lambda _: None).check("ann")
+
+
+def test_a_home_is_its_owners_alone_and_a_keeper_without_work_ends(place: Place) -> None:
+    async def nothing(team: Team) -> None:
+        assert place.home.stat().st_mode & 0o777 == 0o700
+        assert (place.home / "keeper.sock").stat().st_mode & 0o777 == 0o600
+
+    place.run(nothing)
+    no_process_left(str(place.folder))

@@ -93,6 +93,8 @@ class Keeper:
         self.timers: list[tuple[float, int, Running]] = []
         self.serial = 0
         self.ended = 0
+        self.met = False
+        """Whether a server has ever come."""
         self.retired = False
         self.epoll = select.epoll()
         self.path = os.path.join(home, frames.SOCKET)
@@ -151,7 +153,7 @@ class Keeper:
         return True
 
     def _is_awaited(self) -> bool:
-        return not self.ended and not self.retired and time.monotonic() < self.born + PATIENCE_SECONDS
+        return not self.met and not self.retired and time.monotonic() < self.born + PATIENCE_SECONDS
 
     def _leave(self) -> None:
         """Nobody can reach us from here on; who was on the way sees the connection closed, and starts another keeper."""
@@ -174,6 +176,7 @@ class Keeper:
             if uid not in (os.getuid(), 0):
                 connection.close()
                 continue
+            self.met = True
             self.servers[connection.fileno()] = Server(connection)
             self.epoll.register(connection.fileno(), select.EPOLLIN)
             hello = {"event": "hello", "version": frames.VERSION, "pid": os.getpid(), "engine": self.engine}

@@ -43,6 +43,7 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
     if settings["unix_users"] and engine != "local":
         raise BadSetting(f"unix_users: the engine {engine} cannot run tasks as Unix users; only local can")
     home = settings.home
+    os.makedirs(home, mode=0o700, exist_ok=True)
     os.makedirs(os.path.join(home, "jobs"), mode=0o700, exist_ok=True)
     lock = take_lock(home)
     try:
