@@ -6,6 +6,7 @@ import os
 
 from ..service.accounts import DEFAULT_CLUSTER, Accounts
 from ..service.team.serve import clusters
+from ..service.team.unix import UnixUsers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 def open_accounts(store: ServerStore, settings: Settings) -> tuple[Accounts, str | None]:
     """The accounts; and the password of the first user, where it had to be made up."""
-    accounts = Accounts(store, settings.home, lambda: tuple(shares_of(store, settings)))
+    unix = UnixUsers(settings["unix_users"], lambda name: getattr(store.accounts.user(name), "unix_user", None))
+    accounts = Accounts(store, settings.home, lambda: tuple(shares_of(store, settings)), unix_user=unix.of)
     return accounts, accounts.prepare(_take("PAILOT_ADMIN_PASSWORD"))
 
 

@@ -109,7 +109,11 @@ class Bearer(Value):
 
 
 class Accounts:
-    """The accounts of one server. `clusters` answers the names of all virtual clusters there are."""
+    """The accounts of one server.
+
+    `clusters` answers the names of all virtual clusters there are, `unix_user` the Unix user as whom the tasks of a user
+    run (nothing for the server's own); without it, what the account says.
+    """
 
     def __init__(
         self,
@@ -117,12 +121,14 @@ class Accounts:
         home: str,
         clusters: Callable[[], Collection[str]] = lambda: (DEFAULT_CLUSTER,),
         clock: Callable[[], float] = time,
+        unix_user: Callable[[str], str] | None = None,
     ) -> None:
         self._store = store
         self._rows = store.accounts
         self._keys = TokenKeys(home).keys()
         self._clusters = clusters
         self._clock = clock
+        self._unix_user = unix_user
         self._known: dict[str, Bearer] = {}
         self._generation = 0
         self._lock = threading.Lock()
@@ -261,9 +267,8 @@ class Accounts:
     def warnings(self) -> tuple[str, ...]:
         """What whoever runs the server should know about its users."""
         users = self._rows.users()
-        shared = [user for user in users if user.unix_user is None]
-        unix = [user.unix_user for user in users if user.unix_user is not None]
-        return (NOT_ISOLATED,) if len(shared) > 1 or len(set(unix)) < len(unix) else ()
+        unix = [self._unix_user(user.username) if self._unix_user else user.unix_user or "" for user in users]
+        return (NOT_ISOLATED,) if len(set(unix)) < len(unix) else ()
 
     def update_user(
         self,

@@ -152,6 +152,12 @@ def test_users_of_their_own_are_no_warning(people: Accounts) -> None:
     assert people.create_user("bob", "password", unix_user="ann") == (rules.NOT_ISOLATED,)
 
 
+def test_whoever_says_as_whom_tasks_run(store: ServerStore, tmp_path: Path, people: Accounts) -> None:
+    people.create_user("ann", "password", unix_user="ann")
+    for unix, warned in ((lambda name: "", True), (lambda name: name, False), (lambda name: "nobody", True)):
+        assert bool(Accounts(store, str(tmp_path), unix_user=unix).warnings()) == warned
+
+
 def test_a_user_who_is_gone_has_no_tokens(people: Accounts) -> None:
     people.create_user("ann", "password")
     token = people.grant_application("ann")
