@@ -60,6 +60,7 @@ class Site:
         self.on_ready: Callable[[], None] | None = None
         self._roles: dict[str, dict[str, int]] = {}
         self._threads = ThreadPoolExecutor(4, "pailot-work")
+        self._password_threads = ThreadPoolExecutor(2, "pailot-password")
         self._stack = AsyncExitStack()
 
     async def start(self) -> None:
@@ -77,10 +78,15 @@ class Site:
         await self.team.shutdown(self.ending)
         await self._stack.aclose()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._password_threads.shutdown(wait=False, cancel_futures=True)
 
     async def call(self, work: Callable[P, T], *args: P.args, **keywords: P.kwargs) -> T:
         """Something that waits or computes, beside the loop."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*args, **keywords))
+
+    async def hash(self, work: Callable[P, T], *args: P.args, **keywords: P.kwargs) -> T:
+        """Something that hashes a password: 20 MB and many milliseconds each, so two at once, and in nobody's way."""
+        return await asyncio.get_running_loop().run_in_executor(self._password_threads, lambda: work(*args, **keywords))
 
     async def roles(self, job: str) -> dict[str, int]:
         """A job's task roles, and how many tasks each has; that never changes."""

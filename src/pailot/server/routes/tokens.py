@@ -33,7 +33,7 @@ async def login(request: Request) -> Response:
         message = f"'expiration' should be between {SHORTEST_LIFE} and {LONGEST_LIFE} seconds"
         raise HttpError(400, "InvalidParametersError", message)
     try:
-        token, account = await request.site.call(
+        token, account = await request.site.hash(
             request.site.accounts.login, body["username"], body["password"], address=request.client, expires_in=life
         )
     except NoSuchUser as error:

@@ -105,7 +105,7 @@ async def create_user(request: Request) -> Response:
     body = check(await request.data(), _CREATE)
     accounts = request.site.accounts
     try:
-        warnings = await request.site.call(
+        warnings = await request.site.hash(
             accounts.create_user,
             body["username"],
             body["password"],
@@ -130,7 +130,7 @@ async def update_user(request: Request) -> Response:
         raise HttpError(
             400, "InvalidParametersError", f"'data' lacks {', '.join(missing)}; with patch: true it need not have them"
         )
-    await request.site.call(
+    await request.site.hash(
         request.site.accounts.update_user,
         data["username"],
         email=data.get("email"),
@@ -158,7 +158,7 @@ async def update_me(request: Request) -> Response:
         if "email" in data or "extension" in data:
             accounts.update_user(me.username, email=data.get("email"), extension=data.get("extension"))
 
-    await request.site.call(change)
+    await request.site.hash(change)
     return _changed()
 
 
@@ -248,7 +248,7 @@ async def set_virtual_clusters(request: Request) -> Response:
 async def set_password(request: Request) -> Response:
     """Change a password."""
     body = check(await request.data(), _PASSWORD_BODY)
-    await request.site.call(
+    await request.site.hash(
         request.site.accounts.change_password,
         request.parameters["user"],
         body["newPassword"],
