@@ -259,7 +259,8 @@ def test_attempts_that_came_and_went_between_two_looks(openpai: Openpai, you: Ho
     openpai.end()
     openpai.away = False
     assert process.communicate(timeout=SECONDS)[0] == "third\n"
-    assert you.pailot("logs", "demo").lines == ["first", "second", "third"]
+    for attempt, line in enumerate(("first", "second", "third")):
+        assert you.pailot("logs", "demo", "--attempt", str(attempt)).lines == [line]
     assert you.show()["retries"] == 2
 
 

@@ -25,6 +25,8 @@ class Engine(Value):
     """Variables that point the command line at it."""
     options: tuple[str, ...] = ()
     """More words for `pailot run`."""
+    here: bool = True
+    """Whether tasks work in the current directory, and the job is called there as it is here."""
     outlives_launcher: bool = False
     """Whether a job goes on when the process that started it is killed."""
     addresses: str = r"127\.0\.0\.1"
@@ -79,7 +81,7 @@ def openpai() -> Engine:
         client.login("admin", PASSWORD)
         token = client.create_token()
     environment = {"PAILOT_OPENPAI_SERVER": server.url, "PAILOT_OPENPAI_TOKEN": token}
-    return Engine("openpai", environment=environment, outlives_launcher=True)
+    return Engine("openpai", environment=environment, outlives_launcher=True, here=False)
 
 
 ENGINES: dict[str, Callable[[], Engine]] = {

@@ -72,7 +72,6 @@ def _drive(folder: JobFolder, told: int) -> None:
     surroundings = Surroundings("", "", {}, {}, hidden, Settings().cache, home)
     driver = Driver(folder, plan_of(folder), engine, surroundings, _FirstLook(told))
     driver.resumes, driver.began = True, state.get("started")
-    driver.first = max(0, folder.attempts() - 1)
     verdict = drive(driver)
     record_end(Index(index_path(home)), job["id"], verdict)
     os.close(lock)

@@ -344,7 +344,7 @@ class Driver:
     def _seen(self, attempt: Attempt, event: Mapping[str, Any]) -> None:
         kind = event["event"]
         if kind == "grown":
-            self.watcher.grown(attempt.number, event["role"], event["index"], event["attempt"])
+            self.watcher.grown(event.get("jobAttempt", attempt.number), event["role"], event["index"], event["attempt"])
         elif kind in ("retry", "held"):
             details = {key: value for key, value in event.items() if key != "event"}
             self._happened(f"task-{kind}", **details)

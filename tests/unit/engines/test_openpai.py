@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pailot.engines.openpai.answers import read_job
-from pailot.engines.openpai.mirror import Mirror, TaskLogs
+from pailot.engines.openpai.mirror import TaskLogs
 from pailot.runtime.masking import Masker
 
 SECRETS = ["hunter2hunter2", "abcdef", "defabcabc"]
@@ -42,14 +42,6 @@ def test_logs_are_whole_masked_and_not_doubled_after_any_crash(
         for name in ("stdout", "all") if also_all else ("stdout",):
             found = Path(folder, name).read_bytes() if os.path.exists(os.path.join(folder, name)) else b""
             assert found == expected
-
-
-def test_attempts_are_numbered_through_over_retries_of_the_job(tmp_path: Path) -> None:
-    mirror = Mirror(str(tmp_path))
-    assert [mirror.number("w", 0, *pair) for pair in ((0, 0), (0, 1), (1, 0), (0, 1))] == [0, 1, 2, 1]
-    again = Mirror(str(tmp_path))
-    assert again.number("w", 0, 1, 0) == 2
-    assert again.attempts("w", 0) == [(0, 0), (0, 1), (1, 0)]
 
 
 def detail(**status: Any) -> dict[str, Any]:

@@ -230,26 +230,22 @@ class Follower(threading.Thread):
     def _tell_of(self, seen: JobSeen, logs: PailotLogs | OpenpaiLogs) -> bool:
         """What is new since the last look."""
         before, self._seen = self._seen, seen
-        if before is not None and seen.attempt > before.attempt:
-            self._catch_up(before.attempt, seen.attempt, logs)
-            for role, count in self.roles.items():
-                for index in range(count):
-                    self.mirror.reopen(role, index)
-            self.tell({"event": "job-retry", "attempt": seen.attempt, "reason": "the attempt failed"})
+        first = before.attempt if before is not None else 0
+        if seen.attempt > first:
+            self._catch_up(first, seen.attempt, logs)
+            if before is not None:
+                self.tell({"event": "job-retry", "attempt": seen.attempt, "reason": "the attempt failed"})
         if before == seen:
             return False
         self.mirror.place(seen)
+        attempts = {(task.job_attempt, task.role, task.index): task.task_attempt for task in before.tasks} if before else {}
         for task in seen.tasks:
-            key = (task.role, task.index)
-            if task.state == "WAITING" and not task.task_attempt:
+            if task.state == WAITING and not task.task_attempt:
                 continue
-            if key not in self._claimed:
-                self._claimed.add(key)
+            if (task.role, task.index) not in self._claimed:
+                self._claimed.add((task.role, task.index))
                 self.tell({"event": "claimed", "role": task.role, "index": task.index})
-            known = len(self.mirror.attempts(*key))
-            for number in range(task.task_attempt + 1):
-                self.mirror.number(task.role, task.index, task.job_attempt, number)
-            if known and len(self.mirror.attempts(*key)) > known and task.task_attempt:
+            if task.task_attempt > attempts.get((task.job_attempt, task.role, task.index), task.task_attempt):
                 told = {"role": task.role, "index": task.index, "attempt": task.task_attempt}
                 self.tell({"event": "retry", **told, "of": task.task_attempt, "seconds": 0.0, "reason": "failed on the server"})
             self._watch(task, logs)
@@ -260,11 +256,11 @@ class Follower(threading.Thread):
         assert self.client is not None
         for attempt in range(first, last):
             seen = read_job(self.client.job(self.job, attempt), self.roles)
-            for task in seen.tasks:
-                task = task.replace(job_attempt=attempt)
-                for number in range(task.task_attempt + 1):
-                    self.mirror.number(task.role, task.index, attempt, number)
+            tasks = tuple(task.replace(job_attempt=attempt) for task in seen.tasks)
+            self.mirror.place(seen.replace(attempt=attempt, tasks=tasks))
+            for task in tasks:
                 self._fetch_task(task, logs, last=True)
+                self.mirror.finish(task, {})
 
     def _watch(self, task: TaskSeen, logs: PailotLogs | OpenpaiLogs) -> None:
         """Follow the log of a task, only to be told that there is something to fetch."""
@@ -294,37 +290,39 @@ class Follower(threading.Thread):
 
     def _fetch_task(self, task: TaskSeen, logs: PailotLogs | OpenpaiLogs, *, last: bool) -> bool:
         """What is new in the logs of all attempts of a task; those before the latest do not grow any more."""
+        if task.state == WAITING and not task.task_attempt:
+            return False
         grown = False
-        for job_attempt, number in self.mirror.attempts(task.role, task.index):
-            if job_attempt != task.job_attempt:
-                continue
-            local = self.mirror.number(task.role, task.index, job_attempt, number)
-            kept = self.mirror.logs(task.role, task.index, local)
+        for number in range(task.task_attempt + 1):
+            kept = self.mirror.logs(task.job_attempt, task.role, task.index, number)
             if kept.complete:
                 continue
-            new = logs.fetch(task.there, task.index, job_attempt, number, kept)
+            new = logs.fetch(task.there, task.index, task.job_attempt, number, kept)
             if last or number < task.task_attempt:
                 new |= logs.flush(kept)
                 kept.complete = True
             if new:
                 grown = True
-                self.tell({"event": "grown", "role": task.role, "index": task.index, "attempt": local})
+                told = {"role": task.role, "index": task.index, "attempt": number, "jobAttempt": task.job_attempt}
+                self.tell({"event": "grown", **told})
         return grown
 
     # The end
 
     def _finish(self, client: Client, seen: JobSeen, logs: PailotLogs | OpenpaiLogs) -> None:
         """The server says that it is over. Nothing is told before every byte is here."""
-        if isinstance(logs, OpenpaiLogs):
+        record: dict[str, Any] = {}
+        if isinstance(logs, PailotLogs):
+            record = client.record(self.job)
+            seen = seen.replace(reason=record.get("reason") or seen.reason, exit_code=record.get("exitCode"))
+        else:
             self.poke.wait(QUICK)  # its log service may lag behind a little
         for task in seen.tasks:
             self._fetch_task(task, logs, last=True)
         for task in seen.tasks:
-            known = self.mirror.attempts(task.role, task.index)
-            final = self.mirror.finish(task, max(0, len(known) - 1)) if task.is_final else None
-            if final is not None:
+            if task.is_final:
+                known = (record.get("taskRoles") or {}).get(task.role, {}).get("tasks", [])
+                exact: dict[str, Any] = next((each for each in known if each["index"] == task.index), {})
+                final = self.mirror.finish(task, exact)
                 self.tell({"event": "task-ended", "role": task.role, "index": task.index, "final": final})
-        if isinstance(logs, PailotLogs):
-            record = client.record(self.job)
-            seen = seen.replace(reason=record.get("reason") or seen.reason, exit_code=record.get("exitCode"))
         self.tell({"event": "over", "seen": seen})

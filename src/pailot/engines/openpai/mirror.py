@@ -10,7 +10,7 @@ from ...runtime.records import read_record, write_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from .answers import JobSeen, TaskSeen
@@ -20,38 +20,25 @@ _TAIL = 16_384
 
 
 class Mirror:
-    """The folder of one attempt. The attempts of a task on the server are numbered through here, over retries of the job."""
+    """The attempts of a run, each in a folder of its own as those of a local run; `first` is the folder of attempt 0."""
 
-    def __init__(self, folder: str, hidden: Iterable[str] = ()) -> None:
-        self.folder = folder
+    def __init__(self, first: str, hidden: Iterable[str] = ()) -> None:
+        self.first = first
         self.masker = Masker(hidden)
-        self._logs: dict[tuple[str, int, int], TaskLogs] = {}
-        self._numbers: dict[tuple[str, int], list[list[int]]] = {}
+        self._logs: dict[tuple[int, str, int, int], TaskLogs] = {}
 
-    def task(self, role: str, index: int) -> str:
-        return os.path.join(self.folder, "tasks", f"{role}-{index}")
+    def attempt(self, number: int) -> str:
+        return os.path.join(os.path.dirname(self.first), str(number))
 
-    def number(self, role: str, index: int, job_attempt: int, task_attempt: int) -> int:
-        """Which attempt of the task it is here; a new one gets the next number, durably."""
-        path = os.path.join(self.task(role, index), "remote.json")
-        known = self._numbers.get((role, index))
-        if known is None:
-            known = self._numbers[role, index] = list((read_record(path) or {}).get("attempts") or [])
-        pair = [job_attempt, task_attempt]
-        if pair not in known:
-            known.append(pair)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            write_record(path, {"attempts": known}, durable=False)
-        return known.index(pair)
+    def task(self, attempt: int, role: str, index: int) -> str:
+        return os.path.join(self.attempt(attempt), "tasks", f"{role}-{index}")
 
-    def attempts(self, role: str, index: int) -> list[tuple[int, int]]:
-        """The attempts of a task that are known here: of the job, and of the task."""
-        return [(pair[0], pair[1]) for pair in self._numbers.get((role, index), ())]
-
-    def logs(self, role: str, index: int, number: int) -> TaskLogs:
-        key = (role, index, number)
+    def logs(self, attempt: int, role: str, index: int, task_attempt: int) -> TaskLogs:
+        key = (attempt, role, index, task_attempt)
         if key not in self._logs:
-            self._logs[key] = TaskLogs(os.path.join(self.task(role, index), "attempts", str(number)), self.masker)
+            folder = os.path.join(self.task(attempt, role, index), "attempts", str(task_attempt))
+            os.makedirs(folder, exist_ok=True)
+            self._logs[key] = TaskLogs(folder, self.masker)
         return self._logs[key]
 
     def place(self, seen: JobSeen) -> None:
@@ -59,36 +46,27 @@ class Mirror:
         hosts = [task.host for task in seen.tasks if task.host]
         ports = {f"{task.role}:{task.index}": {label: list(each) for label, each in task.ports.items()} for task in seen.tasks}
         record = {"host": hosts[0] if hosts else None, "ports": ports}
-        path = os.path.join(self.folder, "attempt.json")
+        folder = self.attempt(seen.attempt)
+        os.makedirs(os.path.join(folder, "tasks"), exist_ok=True)
+        path = os.path.join(folder, "attempt.json")
         if read_record(path) != record:
             write_record(path, record, durable=False)
 
-    def finish(self, task: TaskSeen, number: int) -> dict[str, Any]:
-        """The final record of a task, as a shim would have written it."""
+    def finish(self, task: TaskSeen, exact: Mapping[str, Any]) -> dict[str, Any]:
+        """The final record of a task, as a shim would have written it; `exact` is what a Pailot knows better than OpenPAI."""
         record: dict[str, Any] = {
             "outcome": task.state.lower(),
-            "exitCode": task.exit_code,
-            "signal": None,
-            "reason": task.reason or f"is {task.state} on the server",
-            "attempt": number,
+            "exitCode": exact.get("exitCode", task.exit_code),
+            "signal": exact.get("signal"),
+            "reason": exact.get("reason") or task.reason or f"is {task.state} on the server",
+            "attempt": task.task_attempt,
             "started": task.started,
             "ended": task.ended,
-            "class": task.exit_class,
-            "lastLines": self.logs(task.role, task.index, number).last_lines(),
+            "class": exact.get("class", task.exit_class),
+            "lastLines": self.logs(task.job_attempt, task.role, task.index, task.task_attempt).last_lines(),
         }
-        os.makedirs(self.task(task.role, task.index), exist_ok=True)
-        write_record(os.path.join(self.task(task.role, task.index), "final.json"), record, durable=False)
+        write_record(os.path.join(self.task(task.job_attempt, task.role, task.index), "final.json"), record, durable=False)
         return record
-
-    def is_finished(self, role: str, index: int) -> bool:
-        return os.path.exists(os.path.join(self.task(role, index), "final.json"))
-
-    def reopen(self, role: str, index: int) -> None:
-        """The job is tried again over there: what had ended has not."""
-        try:
-            os.unlink(os.path.join(self.task(role, index), "final.json"))
-        except FileNotFoundError:
-            pass  # it had not ended
 
 
 class TaskLogs:
