@@ -6,6 +6,8 @@ import json
 import os
 import random
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -176,3 +178,28 @@ def test_more_tasks_than_a_machine_is_asked_to_run_are_refused(home: Home) -> No
     done = home.run(job(role("true", instances=4001)))
     assert done.status == 1
     assert "4000" in done.err
+
+
+def test_a_look_at_a_run_that_is_about_to_start_does_not_end_it(home: Home) -> None:
+    """Whoever lists runs while one is being recorded must not take it for one whose launcher was killed."""
+    (home.cwd / "job.yaml").write_text(job(role("true")))
+    code = (
+        "import os, sys; from pailot.service import launch; from pailot.cli.main import main; drive = launch.drive_here\n"
+        "def late(*all): print('recorded', flush=True); sys.stdin.readline(); return drive(*all)\n"
+        "launch.drive_here = late; os._exit(main(['run', 'job.yaml', '--quiet']))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=home.cwd,
+        env=home.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin
+    assert process.stdout
+    assert process.stdout.readline() == "recorded\n"
+    assert home.show()["state"] == "WAITING"
+    process.communicate("go\n", timeout=60)
+    assert process.returncode == 0
+    assert home.show()["state"] == "SUCCEEDED"

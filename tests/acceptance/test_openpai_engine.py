@@ -15,7 +15,7 @@ from typing import IO
 import pytest
 
 from .openpai_stand_in import TOKEN, Openpai
-from .runs import Home, job, role, wait_for
+from .runs import Home, job, processes_with, role, wait_for
 from .servers import Server
 
 SECONDS = 120
@@ -72,16 +72,6 @@ def out(process: subprocess.Popen[str]) -> IO[str]:
 def state(home: Home) -> str:
     done = home.pailot("show", "--json", "demo")
     return str(json.loads(done.out)["state"]) if done.status == 0 else ""
-
-
-def driver_of(folder: str) -> int:
-    """The process that has the lock of a run."""
-    inode = os.stat(os.path.join(folder, "lock")).st_ino
-    for line in Path("/proc/locks").read_text().splitlines():
-        fields = line.split()
-        if fields[1] == "FLOCK" and fields[3] == "WRITE" and fields[5].endswith(f":{inode}"):
-            return int(fields[4])
-    return 0
 
 
 def test_it_looks_as_if_it_ran_here(me: Home) -> None:
@@ -151,8 +141,8 @@ def test_a_killed_launcher_does_not_end_the_job(me: Home, tmp_path: Path) -> Non
 
 def test_a_run_without_a_launcher_can_be_stopped(me: Home) -> None:
     assert me.run(job(role("echo one; sleep 1000")), "--detach").status == 0
-    folder = me.show()["folder"]
-    os.kill(wait_for(lambda: driver_of(folder), SECONDS, "a driver"), signal.SIGKILL)
+    for driver in wait_for(lambda: processes_with(str(me.folder)), SECONDS, "a driver"):
+        os.kill(driver, signal.SIGKILL)
     assert me.pailot("stop", "demo", timeout=SECONDS).lines == ["demo STOPPED"]
     assert me.pailot("wait", "demo").status == 3
 

@@ -28,10 +28,27 @@ class Conflict(PailotError):
 class Run:
     """A run that was recorded and can now be driven."""
 
-    def __init__(self, folder: JobFolder, plan: Plan, index: Index, row_id: str, surroundings: Surroundings, engine: str) -> None:
+    def __init__(
+        self,
+        folder: JobFolder,
+        plan: Plan,
+        index: Index,
+        row_id: str,
+        surroundings: Surroundings,
+        engine: str,
+        lock: int | None = None,
+    ) -> None:
         self.folder, self.plan, self.index, self.id = folder, plan, index, row_id
         self.surroundings = surroundings
         self.engine = engine
+        self.lock = lock
+        """The driver's lock: held from before anybody can find the run, so that nobody takes it for one without a driver."""
+
+    def leave(self) -> None:
+        """Another process has the lock now."""
+        lock, self.lock = self.lock, None
+        if lock is not None:
+            os.close(lock)
 
 
 def prepare(
@@ -75,6 +92,7 @@ def prepare(
     }
     folder = JobFolder.create(path, record, source, plan.to_json())
     _seal(settings.home, folder, run_id, job)
+    lock = folder.lock()
     row = JobRow(
         id=run_id,
         name=plan.name,
@@ -92,6 +110,8 @@ def prepare(
     except NameInUse:
         import shutil
 
+        if lock is not None:
+            os.close(lock)
         shutil.rmtree(path)
         raise _conflict(plan.name) from None
     folder.note("submitted", name=plan.name, user=plan.user)
@@ -110,7 +130,7 @@ def prepare(
         rotate_bytes=int(settings.log_rotate_mb * 1_000_000),
         source=_whole_source(job) if engine == "openpai" else "",
     )
-    return Run(folder, plan, index, run_id, surroundings, engine)
+    return Run(folder, plan, index, run_id, surroundings, engine, lock)
 
 
 def _whole_source(job: Job) -> str:
@@ -184,6 +204,7 @@ def drive_detached(run: Run) -> dict[str, Any] | None:
         finally:
             os._exit(status)
     os.close(writer)
+    run.leave()
     os.waitpid(pid, 0)
     told = os.read(reader, 64)  # not to the end: shims inherit the other side
     os.close(reader)
@@ -206,7 +227,7 @@ def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, 
     from .alone import drive
     from .driver import Driver
 
-    lock = run.folder.lock()
+    lock = run.folder.lock() if run.lock is None else run.lock
     if lock is None:
         raise PailotError(f"another process drives {run.id} already")
 

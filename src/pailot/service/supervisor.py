@@ -27,7 +27,7 @@ def supervise(run: Run) -> dict[str, Any] | None:
 
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     run.index.close()
-    said = pickle.dumps((run.folder.path, run.id, run.plan, run.surroundings, run.engine))
+    said = pickle.dumps((run.folder.path, run.id, run.plan, run.surroundings, run.engine, run.lock))
     complaints = open(run.folder.file("supervisor.log"), "wb")  # noqa: SIM115  # closed below
     supervisor = subprocess.Popen(
         # Without `site`, which takes as long as all of ours: it is told where to find things.
@@ -38,7 +38,9 @@ def supervise(run: Run) -> dict[str, Any] | None:
         cwd="/",
         env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON") or name == "PYTHONPATH"},
         start_new_session=True,
+        pass_fds=() if run.lock is None else (run.lock,),
     )
+    run.leave()
     assert supervisor.stdin
     assert supervisor.stdout
     with supervisor.stdin, supervisor.stdout, complaints:
@@ -67,7 +69,7 @@ def main() -> None:
     """The new process: read what is to be driven, step out of the family, drive it."""
     import pickle
 
-    path, run_id, plan, surroundings, engine = pickle.load(sys.stdin.buffer)  # noqa: S301  # from our parent
+    path, run_id, plan, surroundings, engine, lock = pickle.load(sys.stdin.buffer)  # noqa: S301  # from our parent
     if os.fork():
         os._exit(0)  # whoever started us reaps this at once, and never the driver
     from ..store.index import Index
@@ -80,5 +82,7 @@ def main() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1):
         os.dup2(null, descriptor)
-    drive_and_tell(Run(JobFolder(path), plan, Index(index_path(surroundings.home)), run_id, surroundings, engine), told)
+    if lock is not None:
+        os.set_inheritable(lock, False)
+    drive_and_tell(Run(JobFolder(path), plan, Index(index_path(surroundings.home)), run_id, surroundings, engine, lock), told)
     os._exit(0)
