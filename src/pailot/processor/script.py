@@ -37,7 +37,7 @@ environment="${{XDG_CACHE_HOME:-${{HOME:-/tmp}}/.cache}}/pailot/environments/{ke
 mkdir -p "${{environment%/*}}"
 (
     flock 9 && {{ [ -e "$environment/.complete" ] || {{
-        rm -rf "$environment" && {python} -m venv --system-site-packages "$environment" &&
+        rm -rf "$environment" && {python} -m venv --system-site-packages {without} "$environment" &&
             {paths} &&
             {install} &&
             touch "$environment/.complete"
@@ -94,12 +94,12 @@ def variables(parameters: Mapping[str, Any], name: str, processes: int) -> dict[
 def _install(requirements: Sequence[str], requirements_file: str, place: str) -> str:
     """The file first, then the argument, which so wins a conflict. Outside a container: never into the user's interpreter."""
 
-    def steps(python: str) -> str:
-        pip = f"{python} -m pip --disable-pip-version-check install --quiet"
+    def steps(pip: str) -> str:
+        pip = f"{pip} --disable-pip-version-check install --quiet"
         files = [f"{pip} -r requirements.txt"] if requirements_file else []
         return " && ".join([*files, *([f"{pip} {shlex.join(requirements)}"] if requirements else [])])
 
-    in_image = f'{{ {steps("python3")}; }} || {{ echo "the requirements could not be installed" >&2; exit 1; }}'
+    in_image = f'{{ {steps("python3 -m pip")}; }} || {{ echo "the requirements could not be installed" >&2; exit 1; }}'
     if place == CONTAINER:
         return in_image
     from hashlib import sha256
@@ -107,15 +107,24 @@ def _install(requirements: Sequence[str], requirements_file: str, place: str) ->
     # A server has a Python of its own, and may or may not run tasks in containers.
     python, known = ("python3", []) if place == SERVER else (sys.executable or "python3", _packages())
     text = "\n".join([sys.version if place == HERE else SERVER, python, requirements_file, *requirements])
+    ours = place == HERE and _has_pip()  # which then need not be installed into each environment first
+    inside = '"$environment/bin/python"'
     own = _ENVIRONMENT.format(
         key=sha256(text.encode()).hexdigest()[:32],
         python=shlex.quote(python),
         paths=_PATHS.format(known=shlex.join(known)) if known else ":",
-        install=steps('"$environment/bin/python"'),
+        without="--without-pip" if ours else "",
+        install=steps(f"{shlex.quote(python)} -m pip --python {inside}" if ours else f"{inside} -m pip"),
     )
     if place == HERE:
         return own
     return f"if [ -e /.dockerenv ] || [ -e /run/.containerenv ]; then\n{in_image}\nelse\n{own}\nfi"
+
+
+def _has_pip() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("pip") is not None
 
 
 def _packages() -> list[str]:
