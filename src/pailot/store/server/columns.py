@@ -126,12 +126,6 @@ class Codes:
     def __init__(self) -> None:
         self._planes: list[Bits] = []
 
-    def __getitem__(self, slot: int) -> int:
-        code = 0
-        for place, plane in enumerate(self._planes):
-            code |= plane[slot] << place
-        return code
-
     def __setitem__(self, slot: int, code: int) -> None:
         while code >> len(self._planes):
             self._planes.append(Bits())
@@ -149,21 +143,6 @@ class Codes:
             plane = Bits()
             plane.mask = from_bytes(lane.translate(HAS_BIT[bit]))
             self._planes.append(plane)
-
-    def all(self, count: int) -> array[int]:
-        """The codes of all slots."""
-        lanes = []
-        for start in range(0, len(self._planes), 8):
-            lane = 0
-            for bit, plane in enumerate(self._planes[start : start + 8]):
-                lane |= int.from_bytes(to_bytes(plane.mask, count), "little") << bit
-            lanes.append(lane.to_bytes(count, "little"))
-        if len(lanes) < 2:
-            return array("B", lanes[0] if lanes else bytes(count))
-        codes = [low | high << 8 for low, high in zip(lanes[0], lanes[1], strict=True)]
-        for place, lane_bytes in enumerate(lanes[2:], 2):
-            codes = [code | more << 8 * place for code, more in zip(codes, lane_bytes, strict=True)]
-        return array("I", codes)
 
     def equal(self, code: int, within: int) -> int:
         """Of a mask what has this code."""
@@ -241,26 +220,41 @@ class Codes:
 
 
 class Category:
-    """A column of values that repeat, each with a code."""
+    """A column of values that repeat, each with a code; the codes are kept both as masks and one by one."""
 
     def __init__(self) -> None:
         self._values: list[Any] = []
+        self._ranks: list[Any] = []
         self._known: dict[Any, int] = {}
         self._codes = Codes()
+        self._flat = array("H")
 
     @property
     def narrow(self) -> bool:
         return len(self._values) <= NARROW
 
     def __getitem__(self, slot: int) -> Any:
-        return self._values[self._codes[slot]]
+        return self._values[self._flat[slot]]
 
     def __setitem__(self, slot: int, value: Any) -> None:
-        self._codes[slot] = self._code(value)
+        """A slot that is there, or the next one."""
+        code = self._code(value)
+        self._codes[slot] = code
+        if code >> 16 and self._flat.typecode == "H":
+            self._flat = array("I", self._flat)
+        if slot == len(self._flat):
+            self._flat.append(code)
+        else:
+            self._flat[slot] = code
+
+    def key(self, slot: int) -> Any:
+        """What the value is sorted by, None behind all others."""
+        return self._ranks[self._flat[slot]]
 
     def fill(self, codes: array[int]) -> None:
         """All slots at once, as codes that `encode` gave."""
         self._codes.fill(codes)
+        self._flat = codes if len(self._values) > 1 << 16 else array("H", codes)
 
     def encode(self, values: Sequence[Any]) -> list[int]:
         try:
@@ -280,16 +274,16 @@ class Category:
     def by_value(self, alive: int, count: int) -> array[int]:
         """All slots of a mask, by value, None behind all others."""
         buckets = [array("I") for _ in self._values]
-        for slot, code in compress(enumerate(self._codes.all(count)), to_bytes(alive, count)):
+        for slot, code in compress(enumerate(self._flat), to_bytes(alive, count)):
             buckets[code].append(slot)
         ordered = array("I")
-        for code in sorted(self._known.values(), key=lambda code: rank(self._values[code])):
+        for code in sorted(self._known.values(), key=self._ranks.__getitem__):
             ordered += buckets[code]
         return ordered
 
     def page(self, within: int, skip: int, limit: int, *, descending: bool) -> list[int]:
         """By value, None behind all others."""
-        order = sorted(self._known.values(), key=lambda code: rank(self._values[code]), reverse=descending)
+        order = sorted(self._known.values(), key=self._ranks.__getitem__, reverse=descending)
 
         def pick(mask: int, skip: int, limit: int) -> list[int]:
             return nth(mask, skip, limit, descending=descending)
@@ -301,12 +295,8 @@ class Category:
         if code is None:
             code = self._known[value] = len(self._values)
             self._values.append(value)
+            self._ranks.append((value is None, value))
         return code
-
-
-def rank(value: Any) -> Any:
-    """None behind everything."""
-    return (value is None, value)
 
 
 class Order:

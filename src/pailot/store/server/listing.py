@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 
 from ...values import Value
-from .columns import Bits, Category, Names, Order, from_bytes, nth, places, rank
+from .columns import Bits, Category, Names, Order, from_bytes, nth, places
 from .records import ORDERS, BadValue
 
 TYPE_CHECKING = False
@@ -292,8 +292,7 @@ class Columns:
             return self.names.__getitem__
         if order == "completionTime":
             return self.ended.__getitem__
-        category = self.category[ORDERED_BY[order]]
-        return lambda slot: rank(category[slot])
+        return self.category[ORDERED_BY[order]].key
 
     def _marked(self, mark: str, marked: Mapping[str, Sequence[int]]) -> int:
         bits = self.marks.get(mark)
