@@ -182,6 +182,8 @@ def test_what_the_old_python_sdk_asks(server: Server) -> None:
     assert answer.status == 202, answer
     name = answer.json["name"]
     server.wait(name)
+    assert server.get(f"{base}/jobs/{name}/config").json["jobName"] == "old.job-1"
+    assert server.get(f"/jobs/{name}/config").json["taskRoles"]["w"]["commands"] == ["echo old"]
     assert server.ask("POST", f"{base}/jobs", old).code == "ConflictJobError"
     assert server.ask("POST", f"{base}/user/somebody/jobs", old).status == 403
     assert server.ask("PUT", f"{base}/user/admin/jobs/{name}/executionType", {"value": "STOP"}).status == 202

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ...protocol.convert import to_v2
 from ...protocol.shape import Flag, Record, Text
+from ...protocol.v1 import V1Document, looks_like_v1
 from ...protocol.yaml import YamlError, parse
 from ...store.server import ORDERS, JobQuery
 from ..answers import jobs as answers
@@ -157,15 +159,18 @@ async def execute(request: Request, name: str) -> None:
 async def job_config(request: Request) -> Response:
     """The job file of a job, its secrets masked."""
     text = await request.site.team.config(request.caller.team, full_name(request))
-    return Response(await request.site.call(config_json, text), kind=YAML)
+    return Response(await request.site.call(config_json, text, modern=True), kind=YAML)
 
 
-def config_json(text: str) -> bytes:
-    """A job file as OpenPAI answers it: JSON, which is YAML as well."""
+def config_json(text: str, *, modern: bool) -> bytes:
+    """A job file as OpenPAI answers it: JSON, which is YAML as well; version 2 tells a job of version 1 in its own form."""
     try:
-        root: Any = parse(text).root
+        document = parse(text)
     except YamlError as error:
         raise HttpError(404, "NoJobConfigError", f"the job file cannot be read any more: {error.message}") from None
+    root: Any = document.root
+    if modern and looks_like_v1(root):
+        root = to_v2(V1Document(document.text, root, document.ambiguous))[0] or root
     return to_json(_plain_values(root))
 
 

@@ -139,7 +139,7 @@ routes("GET", "/user/{user}/jobs/{job}", auth=READER)(v1_job)
 async def _config(request: Request) -> Response:
     """The job file of a job, its secrets masked."""
     text = await request.site.team.config(request.caller.team, await _name(request))
-    return Response(await request.site.call(config_json, text), kind=YAML)
+    return Response(await request.site.call(config_json, text, modern=False), kind=YAML)
 
 
 _CONFIG_PATHS = (
