@@ -373,6 +373,19 @@ class _Ledger:
                     missing[kind] = min(demand[kind], max(0, self.borrowed[kind] + beyond - self.shared[kind]))
         return (missing[0], missing[1], missing[2])
 
+    def room(self, group: Group) -> Amounts:
+        """The most that `lacking` would not complain about; for an opportunistic job what is free."""
+        free = self.free
+        if group[0] == OPPORTUNISTIC:
+            return (max(0, free[0]), max(0, free[1]), max(0, free[2]))
+        share, used = self.shares.get(group[1], NOTHING), self.used.get(group[1], NOTHING)
+        shared, borrowed = self.shared, self.borrowed
+        return (
+            max(0, share[0] - used[0]) + max(0, shared[0] - borrowed[0]),
+            max(0, share[1] - used[1]) + max(0, shared[1] - borrowed[1]),
+            max(0, share[2] - used[2]) + max(0, shared[2] - borrowed[2]),
+        )
+
     def permits(self, vc: str, demand: Amounts) -> bool:
         return self.lacking(vc, demand) == NOTHING
 
@@ -446,10 +459,13 @@ class _Turn:
                 continue
             head = line.head()
             heads.add(head)
-            for demand in list(line.shapes):
-                place = line.first(demand)
-                if place is not None and (place == head or self._may_fit(group, demand)):
-                    heap.append((place, group, demand))
+            heap.append((head, group, queue._requests[head[2]][1]))
+            cpu, memory, gpu = self.ledger.room(group)
+            for demand in line.shapes:
+                if demand[0] <= cpu and demand[1] <= memory and demand[2] <= gpu:
+                    place = line.first(demand)
+                    if place is not None and place != head:
+                        heap.append((place, group, demand))
         heapify(heap)
         queued = {each[0] for each in heap}
         while heap:
