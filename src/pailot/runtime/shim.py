@@ -314,7 +314,7 @@ class Shim:
             "exitCode": end.exit_code,
             "signal": end.signal,
             "phase": phase,
-            "reason": reason,
+            "reason": self._in_other_words(outcome) or reason,
             "stop": stop or None,
             "diskFull": bool(self.broken),
             "outOfMemory": memory_kill,
@@ -333,6 +333,10 @@ class Shim:
         write_record(os.path.join(self.folder, "exit.json"), record, durable=False)  # final.json will be
         self.recorded = record
         return record
+
+    def _in_other_words(self, outcome: str) -> str:
+        """A better reason for an outcome than the exit code, if there is one."""
+        return ""
 
     def _never_ran(self, stop: str) -> dict[str, Any]:
         now = time.time()

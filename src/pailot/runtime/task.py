@@ -23,6 +23,8 @@ class Container(Value):
     """A folder in the container's memory, for what may never lie on a disk; empty where there are no secrets."""
     removes_itself: bool = True
     """Whether the engine removes it when it has ended."""
+    socket: str = ""
+    """Where Docker's daemon can be asked without its program; empty where it must be the program."""
     needs_client: bool = False
     """Whether the engine has no daemon, so that its `run` must end by itself."""
     wait_until_removed: bool = False

@@ -11,7 +11,7 @@ from ..local import machine, workdir
 from ..local.children import CHILDREN
 from ..local.engine import LocalEngine, too_much
 from . import choices, images, words
-from .program import DOCKER, NERDCTL, PODMAN, candidates
+from .program import DOCKER, NERDCTL, PODMAN, candidates, has_proxies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,6 +178,7 @@ class DockerEngine(LocalEngine):
             image=role.image.uri,
             memory_folder=MEMORY_FOLDER if attempt.hidden else "",
             removes_itself=program.kind != NERDCTL,
+            socket="" if has_proxies() else program.socket,
             needs_client=program.kind != DOCKER,
             wait_until_removed=self._bridged,
         )

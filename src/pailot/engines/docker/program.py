@@ -149,13 +149,20 @@ def _refuse_remote(where: str, host: str) -> None:
 
 
 def _has_context() -> bool:
-    if os.environ.get("DOCKER_CONTEXT"):
-        return True
+    return bool(os.environ.get("DOCKER_CONTEXT")) or '"currentContext"' in _configuration()
+
+
+def has_proxies() -> bool:
+    """Whether Docker's client would tell containers of proxies: then it has to start them itself."""
+    return '"proxies"' in _configuration()
+
+
+def _configuration() -> str:
     try:
-        with open(os.path.join(config_folder(), "config.json"), encoding="utf-8") as stream:
-            return '"currentContext"' in stream.read()
+        with open(os.path.join(config_folder(), "config.json"), encoding="utf-8", errors="replace") as stream:
+            return stream.read()
     except OSError:
-        return False
+        return ""
 
 
 def config_folder() -> str:

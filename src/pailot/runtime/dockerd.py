@@ -1,0 +1,100 @@
+"""`docker run --detach` without the program `docker`: the same two questions to the daemon, in a fifth of the CPU time.
+
+Only for the plain words that most containers need. Whoever has others starts the program itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+FAILED = 125  # as the program
+_SIZES = {"--memory": "Memory", "--memory-swap": "MemorySwap", "--shm-size": "ShmSize"}
+
+
+def body(words: Sequence[str]) -> dict[str, Any] | None:
+    """What the daemon is asked for by the words of `run`, each option with its value; None if one is not among the plain."""
+    host: dict[str, Any] = {"AutoRemove": True, "Mounts": []}
+    asked: dict[str, Any] = {"HostConfig": host, "Labels": {}, "Env": []}
+    for option, value in zip(words[::2], words[1::2], strict=True):
+        if option == "--mount" and '"' not in value:
+            host["Mounts"].append(_mount(value))
+        elif option in _SIZES and value.endswith("m"):
+            host[_SIZES[option]] = int(value[:-1]) << 20
+        elif option == "--cpus":
+            host["NanoCpus"] = int(value) * 1_000_000_000
+        elif option == "--label":
+            name, _, text = value.partition("=")
+            asked["Labels"][name] = text
+        elif option == "--env":
+            asked["Env"].append(value)
+        elif option == "--user":
+            asked["User"] = value
+        elif option == "--tmpfs":
+            folder, _, options = value.partition(":")
+            host["Tmpfs"] = {folder: options}
+        elif option == "--log-driver":
+            host["LogConfig"] = {"Type": value}
+        elif (option, value) == ("--network", "host"):
+            host["NetworkMode"] = value
+        elif (option, value) == ("--pull", "never"):
+            pass  # the daemon does not pull by itself
+        else:
+            return None
+    return asked
+
+
+def _mount(value: str) -> dict[str, Any]:
+    fields = dict(each.partition("=")[::2] for each in value.split(","))
+    return {
+        "Type": fields["type"],
+        "Source": fields["source"],
+        "Target": fields["target"],
+        "ReadOnly": "readonly" in fields,
+    }
+
+
+def run(socket: str, name: str, asked: dict[str, Any]) -> int:
+    """Make a container and start it; what is wrong goes to standard error. The exit status is answered."""
+    status, answer = _ask(socket, f"/containers/create?name={name}", asked)
+    if status == 201:
+        status, answer = _ask(socket, f"/containers/{json.loads(answer)['Id']}/start", None)
+        if status in (204, 304):
+            return 0
+    os.write(2, _message(answer).encode() + b"\n")
+    return FAILED
+
+
+def _ask(socket: str, path: str, asked: dict[str, Any] | None) -> tuple[int, bytes]:
+    import _socket
+
+    data = b"" if asked is None else json.dumps(asked).encode()
+    head = f"POST {path} HTTP/1.0\r\nHost: docker\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        try:
+            connection.connect(socket)
+            connection.sendall(head.encode() + data)
+            answer = b""
+            while chunk := connection.recv(1 << 16):
+                answer += chunk
+        finally:
+            connection.close()
+    except OSError as error:
+        return 0, f"Cannot connect to the Docker daemon at {socket}: {error.strerror}".encode()
+    if not answer:
+        return 0, b"unexpected EOF from the Docker daemon"
+    head_, _, rest = answer.partition(b"\r\n\r\n")
+    return int(head_.split(b" ", 2)[1]), rest
+
+
+def _message(answer: bytes) -> str:
+    try:
+        return str(json.loads(answer)["message"])
+    except (ValueError, KeyError, TypeError):
+        return answer.decode("utf-8", "replace")
