@@ -22,7 +22,7 @@ LONGEST_RETRY = 0.5
 BATCH = "#!/bin/sh\n#SBATCH --nodes=1 --ntasks=1 --cpus-per-task=1 --mem=128M --output={output}\nbash -c 'echo first'\n"
 # 200 runs as a server's keeper takes them: one process, one loop; the server has them in its database already.
 SUBMIT = """
-import os, sys, time
+import json, os, sys, time
 from pailot.api import loads, plan
 from pailot.engines.local.children import CHILDREN
 from pailot.engines.slurm.engine import SlurmEngine
@@ -31,21 +31,26 @@ from pailot.service.folder import JobFolder
 from pailot.settings import Settings
 text, home = open(sys.argv[1]).read(), Settings().home
 plans = [plan(loads(text, name=f"bench-{number}")) for number in range(int(sys.argv[2]))]
+texts = [json.dumps(each.to_json()) for each in plans]
 CHILDREN.crowded = True
 
 def go_on():
     CHILDREN.reap()
-    for engine, steps in list(drivers.items()):
-        next(steps)
-        if engine.submitted:
-            submitted.append(drivers.pop(engine))
+    while CHILDREN.touched:
+        engine = next(iter(CHILDREN.touched))
+        del CHILDREN.touched[engine]
+        if engine in drivers:
+            next(drivers[engine])
+            if engine.submitted:
+                submitted.append(drivers.pop(engine))
 
 submitted = []
 began = time.perf_counter()
 drivers = {}
 for number, each in enumerate(plans):
     path = os.path.join(home, "jobs", f"{number}-{os.getpid()}")
-    folder = JobFolder.create(path, {"id": str(number), "name": each.name, "engine": "slurm"}, text, each.to_json())
+    folder = JobFolder(path, durable=False, reserve=home)
+    folder.fill({"id": str(number), "name": each.name, "engine": "slurm"}, text, texts[number])
     surroundings = Surroundings(os.getcwd(), "", {"PATH": os.environ["PATH"]}, {}, (), Settings().cache, home)
     engine = SlurmEngine()
     drivers[engine] = Driver(folder, each, engine, surroundings).steps()

@@ -109,7 +109,7 @@ def test_different_roles_become_components_of_one_job(login: Login) -> None:
     assert len({words[0] for words in found.values()}) == 3  # components never share a node
     assert len({words[1] for words in found.values()}) == 1
     assert [words[2] for _, words in sorted(found.items())] == ["none", "0,1", "0,1"]
-    assert (login.jobs()[0] / "attempts/0/batch.sh").read_text() == planned.out
+    assert json.loads((login.jobs()[0] / "attempts/0/payload.json").read_text())["script"] == planned.out
 
 
 def test_the_virtual_cluster_is_a_partition(login: Login) -> None:

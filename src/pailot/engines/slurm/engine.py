@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 
@@ -40,6 +41,8 @@ SITE_SECONDS = 60.0
 AT_ONCE = 4
 """So many calls of sbatch at the same time; more would only wait for the controller."""
 _submitting: set[SlurmEngine] = set()
+_line: list[SlurmEngine] = []
+"""Those that wait for their turn."""
 _site: tuple[float, list[request.Partition]] = (-SITE_SECONDS, [])
 
 
@@ -163,9 +166,7 @@ class SlurmEngine:
         made = payload.build(attempt, asked.components, places, provided, more, around)
         for name in ("orders", "events"):
             os.close(os.open(os.path.join(attempt.folder, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        with open(os.path.join(attempt.folder, "batch.sh"), "w", encoding="utf-8") as stream:
-            stream.write(asked.script)
-        write_record(os.path.join(attempt.folder, "payload.json"), made, durable=False)
+        _write(os.path.join(attempt.folder, "payload.json"), json.dumps({**made, "script": asked.script}).encode())
 
     def _submit(
         self, attempt: Attempt, asked: request.Request, stopped: Callable[[], bool]
@@ -180,16 +181,13 @@ class SlurmEngine:
             environment["PAILOT_KEY"] = _seal(attempt).hex()
         until, pause = time.monotonic() + AWAY_SECONDS, 1.0
         while True:
-            while len(_submitting) >= AT_ONCE:
-                yield time.monotonic() + 0.05
-                CHILDREN.reap()
+            yield from self._turn(stopped)
             words = ["sbatch", "--parsable", f"--comment={self.comment}", "--export=ALL"]
-            _submitting.add(self)
             try:
                 self.command = commands.Command(words, environment, asked.script, self)
                 yield from self._ended(self.command)
             finally:
-                _submitting.discard(self)
+                self._leave()
             if self.command.status == 0:
                 self.job = self.command.out.strip().partition(";")[0]
                 break
@@ -214,6 +212,28 @@ class SlurmEngine:
         )
         where = f" in partition '{asked.partition}'" if asked.partition else ""
         self.waiting(f"submitted to Slurm as job {self.job}{where}")
+
+    def _turn(self, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
+        """Wait until this run may call sbatch; whoever has called it wakes the next."""
+        if len(_submitting) < AT_ONCE:
+            _submitting.add(self)
+            return
+        _line.append(self)
+        while self not in _submitting:
+            yield None
+            if stopped():
+                self._leave()
+                raise EngineError("stopped before it was submitted")
+
+    def _leave(self) -> None:
+        if self in _line:
+            _line.remove(self)
+        if self in _submitting:
+            _submitting.discard(self)
+            if _line:
+                following = _line.pop(0)
+                _submitting.add(following)
+                CHILDREN.touched[following] = None
 
     def _ended(self, command: commands.Command) -> Generator[float | None, None, None]:
         while command.status is None:
@@ -456,6 +476,7 @@ class SlurmEngine:
 
     def close(self) -> None:
         """The job goes on; we only look away."""
+        self._leave()
         QUEUE.forget(self.job)
         self.notice.close()
 
@@ -540,16 +561,18 @@ def _find(comment: str) -> str:
 
 def _seal(attempt: Attempt) -> bytes:
     """The secrets, sealed in a file that its first reader removes; answers the key."""
-    import json
-
     from ...runtime.sealing import new_key, seal
 
     key = new_key()
     text = json.dumps({"secrets": dict(attempt.secrets), "hidden": list(attempt.hidden)}).encode()
-    path = os.path.join(attempt.folder, "secrets.once")
-    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
-        stream.write(seal(key, text))
+    _write(os.path.join(attempt.folder, "secrets.once"), seal(key, text))
     return key
+
+
+def _write(path: str, data: bytes) -> None:
+    """A file of ours alone, that nobody looks for before Slurm has the job."""
+    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
+        stream.write(data)
 
 
 def _last_line(path: str) -> str:
