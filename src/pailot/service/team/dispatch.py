@@ -44,6 +44,9 @@ class Entry:
         self.link: Link | None = None
         self.signal = Signal()
         self.watchers = 0
+        self.looks: dict[Any, Any] = {}
+        """What followers of its logs have found since the last sign: a thousand of them look once."""
+        self.looked = 0
         self.note = ""
         """What its engine waits for, in words."""
 

@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from .dispatch import Entry
     from .logs import Log
     from .team import Team
     from .values import Caller
@@ -102,10 +103,9 @@ async def log(
             seen = entry.signal.count if entry is not None else 0
             record = await team.get(caller, name)
             over = team.floor.entries.get(record.id) is None and record.state in FINAL_JOB_STATES
-            found = _find(team, record, role, index, at, stream)
-            ended = found.ended if found is not None else over
-            while found is not None:
-                data, end = found.read(at[2], PIECE)
+            while True:
+                found, data, end = _look(team, entry, record, role, index, at, stream)
+                ended = found.ended if found is not None else over
                 if not data:
                     break
                 at = (at[0], at[1], end)
@@ -126,10 +126,29 @@ async def log(
                 try:
                     await asyncio.wait_for(entry.signal.wait(seen), 5)
                 except TimeoutError:
-                    pass
+                    entry.looks.clear()
     finally:
         if entry is not None:
             team.floor.unwatch(entry)
+
+
+def _look(
+    team: Team, entry: Entry | None, record: object, role: str, index: int, at: tuple[int, int, int], stream: str
+) -> tuple[Log | None, bytes, int]:
+    """The log and its next piece; whoever is at the same place at the same time shares the look."""
+    key = (role, index, at, stream)
+    if entry is not None:
+        if entry.looked != entry.signal.count:
+            entry.looks.clear()
+            entry.looked = entry.signal.count
+        known: tuple[Log | None, bytes, int] | None = entry.looks.get(key)
+        if known is not None:
+            return known
+    found = _find(team, record, role, index, at, stream)
+    data, end = found.read(at[2], PIECE) if found is not None else (b"", at[2])
+    if entry is not None:
+        entry.looks[key] = (found, data, end)
+    return found, data, end
 
 
 def _place(after: str) -> tuple[int, int, int]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-KEPT = 10_000
+KEPT = 4_000
 
 
 class Signal:
