@@ -24,7 +24,9 @@ STATUSES = {"SUCCEEDED": OK, "FAILED": FAILED, "STOPPED": STOPPED}
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="job file, '-' for standard input")
-    parser.add_argument("-e", "--engine", default=os.environ.get("PAILOT_ENGINE", "local"), help="where it runs: local")
+    parser.add_argument(
+        "-e", "--engine", default=os.environ.get("PAILOT_ENGINE", "local"), help="where it runs: local, docker, slurm or openpai"
+    )
     parser.add_argument("--detach", action="store_true", help="return once it has started; pailot logs, wait and stop find it")
     parser.add_argument("--unique", action="store_true", help="append a suffix to the name")
     parser.add_argument(
