@@ -28,10 +28,12 @@ if [ -z "$shell" ]; then
   if (set -o pipefail) 2>/dev/null; then kind=sh; fi
 fi
 
-# Every other process but those that are kept, with their children.
+# Every other process but those that are kept, with their children. Small numbers come first: a shell must hear of a
+# signal before its child dies of it, or it would take that for a failure.
+d='[0-9]'
 others() {
   found= apart=" 1 $listener $runner $kept "
-  for path in /proc/[0-9]*; do
+  for path in /proc/$d /proc/$d$d /proc/$d$d$d /proc/$d$d$d$d /proc/$d$d$d$d$d /proc/$d$d$d$d$d$d /proc/$d$d$d$d$d$d$d; do
     pid=${path#/proc/}
     case $apart in *" $pid "*) continue;; esac
     { IFS= read -r stat <"$path/stat"; } 2>/dev/null || continue
