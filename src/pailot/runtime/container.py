@@ -49,7 +49,7 @@ class ContainerShim(Shim):
         self.commands: dict[int, Callable[[int], None]] = {}
         self.heard = self.said = b""
         self.answers: list[int] = []
-        self.shell = self.lost = self.name = self.running = ""
+        self.shell = self.lost = self.name = self.running = self.unstarted = ""
         self.kills = 0
         self.asked = False
         """Whether it was we who sent a signal."""
@@ -64,6 +64,7 @@ class ContainerShim(Shim):
         problem = self._start_container()
         if problem:
             self._log_line(f"pailot: {problem}")
+            self.unstarted = problem
             self.last = "start", exits.End(125, None)
             if self._stop():
                 self.last = "start", exits.End(None, signal.SIGTERM)
@@ -88,7 +89,7 @@ class ContainerShim(Shim):
         made = self._container
         self.name = f"{made.name}-{self.attempt}"
         self.heard = self.said = b""
-        self.shell = self.lost = ""
+        self.shell = self.lost = self.unstarted = ""
         self.kills, self.asked, self.gone = 0, False, False
         self.client_status = None
         write_record(
@@ -335,7 +336,7 @@ class ContainerShim(Shim):
         return super()._record(phase, end, memory_kill and self._outcome(end) != SUCCEEDED, began)
 
     def _in_other_words(self, outcome: str) -> str:
-        return self.lost if outcome == LOST else ""
+        return self.lost if outcome == LOST else self.unstarted if outcome == FAILED else ""
 
     # Talking to the container and to its engine
 

@@ -125,13 +125,30 @@ def _has_cdi() -> bool:
 
 def user(program: Program, wanted: str) -> list[str]:
     """So that files belong to whoever started the job."""
-    if program.rootless:
-        if program.kind == PODMAN and wanted == "caller":
-            return ["--userns", "keep-id", "--user", f"{os.geteuid()}:{os.getegid()}"]
-        return ["--user", "0:0"]  # which is us, outside
-    return ["--user", "0:0" if wanted == "root" else f"{os.geteuid()}:{os.getegid()}"]
+    if is_root(program, wanted):
+        return ["--user", "0:0"]  # with a rootless engine, that is us outside
+    ids = ["--user", f"{os.geteuid()}:{os.getegid()}"]
+    return ["--userns", "keep-id", *ids] if program.rootless else ids
 
 
 def is_root(program: Program, wanted: str) -> bool:
     """Whether the task is root inside."""
-    return wanted == "root" or os.geteuid() == 0 or (program.rootless and program.kind != PODMAN)
+    if program.rootless:
+        return wanted == "root" or program.kind != PODMAN or not _has_more_ids()
+    return wanted == "root" or os.geteuid() == 0
+
+
+def _has_more_ids(file: str = "/etc/subuid") -> bool:
+    """Whether the user may have other user ids inside, without which Podman cannot keep ours."""
+    from pwd import getpwuid
+
+    names = {str(os.geteuid())}
+    try:
+        names.add(getpwuid(os.geteuid()).pw_name)
+    except KeyError:
+        pass  # a user without a name
+    try:
+        with open(file, encoding="utf-8", errors="replace") as stream:
+            return any(line.partition(":")[0] in names for line in stream)
+    except OSError:
+        return False
