@@ -69,16 +69,23 @@ class Notices:
 
         def keep() -> None:
             now = time.time()
-            for event in events:
-                payload = _payload(after, event, now)
-                if self.webhook:
-                    self.store.outbox.add(after.id, WEBHOOK, payload, now)
-                account = self.store.accounts.user(after.user) if self.smtp else None
-                if account is not None and account.email:
-                    self.store.outbox.add(after.id, MAIL, {**payload, "to": account.email}, now)
-            self.writer.loop.call_soon_threadsafe(self._signal.ring)
+            with self.store.batch() as batch:
+                for event in events:
+                    payload = _payload(after, event, now)
+                    if self.webhook:
+                        self.store.outbox.add(after.id, WEBHOOK, payload, now)
+                    account = self.store.accounts.user(after.user) if self.smtp else None
+                    if account is not None and account.email:
+                        self.store.outbox.add(after.id, MAIL, {**payload, "to": account.email}, now)
+                batch.when_kept(self._wake)  # not before: who looks too early finds nothing, and waits
 
         return keep
+
+    def _wake(self) -> None:
+        try:
+            self.writer.loop.call_soon_threadsafe(self._signal.ring)
+        except RuntimeError:
+            pass  # the server has ended; the next one delivers
 
     async def _run(self) -> None:
         while True:
