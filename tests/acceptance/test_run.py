@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -515,3 +516,12 @@ def test_channels_bring_data_in_and_results_out_only_when_all_went_well(home: Ho
     broken = home.run(job(role(commands), options=options.replace("results/model", "/proc/nowhere/model")), "--quiet")
     assert broken.status == 1
     assert "the output 'model' could not be brought to /proc/nowhere/model" in broken.err
+
+
+@pytest.mark.parametrize(("engine", "words"), [("docker", "none of them is installed"), ("openpai", "which server?")])
+def test_an_engine_that_is_not_there_has_a_status_of_its_own(home: Home, engine: str, words: str) -> None:
+    home.environment["PATH"] = str(Path(sys.executable).parent)
+    home.environment["XDG_CONFIG_HOME"] = str(home.folder / "nobody-logged-in")
+    ended = home.run(job(role("true")), "-e", engine)
+    assert (ended.status, home.show()["state"]) == (4, "FAILED")
+    assert words in ended.err

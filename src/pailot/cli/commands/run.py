@@ -7,7 +7,7 @@ import sys
 
 from ...api import plan, read_job, read_text
 from ..jobfile import add_job_options, changes
-from ..main import FAILED, OK, STOPPED
+from ..main import FAILED, OK, STOPPED, UNREACHABLE
 from ..report import print_problems
 
 TYPE_CHECKING = False
@@ -72,7 +72,7 @@ def start(args: Namespace, job: Job, source: str) -> int:
         if ended is None:
             return _print_started(args, prepared)
         _print_verdict(prepared, ended)
-        return STATUSES[ended["state"]]
+        return _status(ended)
     from ..live import Live
 
     verdict = drive_here(prepared, Live(prepared.folder, prepared.plan, quiet=args.quiet, to_stderr=args.json))
@@ -80,7 +80,11 @@ def start(args: Namespace, job: Job, source: str) -> int:
         _print_description(prepared)
     elif not args.quiet or verdict["state"] != "SUCCEEDED":
         _print_verdict(prepared, verdict)
-    return STATUSES[verdict["state"]]
+    return _status(verdict)
+
+
+def _status(verdict: Mapping[str, Any]) -> int:
+    return UNREACHABLE if verdict.get("unreachable") else STATUSES[verdict["state"]]
 
 
 def _print_started(args: Namespace, prepared: Run) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ...values import Value
-from ..base import EngineError
+from ..base import Unreachable
 from ..local.machine import which
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ _DOWN = (
 _DENIED = ("permission denied", "access denied")
 
 
-class Unavailable(EngineError):
+class Unavailable(Unreachable):
     """A container engine that is not there, or whose daemon does not answer."""
 
 

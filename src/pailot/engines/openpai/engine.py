@@ -14,7 +14,7 @@ from ...lifecycle.completion import Verdict
 from ...lifecycle.states import FAILED, RUNNING, STOPPED, UNKNOWN
 from ...runtime.records import read_record, write_record
 from ...runtime.shim import claim_stop
-from ..base import ENDED, EngineError, Observed
+from ..base import ENDED, EngineError, Observed, Unreachable
 from .mirror import Mirror
 
 TYPE_CHECKING = False
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
 LONGEST_NAME = 200
 
 
-class Away(EngineError):
+class Away(Unreachable):
     """The server cannot be reached, and nobody wants to wait for it."""
-
-    exit_status = 4
 
 
 class OpenpaiEngine:
@@ -108,7 +106,8 @@ class OpenpaiEngine:
             self._take()
         if self._error is not None:
             self._follower = None
-            raise EngineError(str(self._error))
+            kind = Unreachable if getattr(self._error, "exit_status", 0) == Unreachable.exit_status else EngineError
+            raise kind(str(self._error))
         if text is not None:
             assert self._submitted is not None
             write_record(path, {**known, "submitted": True, "server": self._submitted["server"]})
@@ -231,7 +230,7 @@ def _login(server: str = "") -> tuple[str, str, str]:
     if login is None and address.endswith("/rest-server"):
         login = chosen(address.removesuffix("/rest-server"))
     if login is None:
-        raise EngineError("which server? set PAILOT_OPENPAI_SERVER and PAILOT_OPENPAI_TOKEN, or log in: pailot login ADDRESS")
+        raise Unreachable("which server? set PAILOT_OPENPAI_SERVER and PAILOT_OPENPAI_TOKEN, or log in: pailot login ADDRESS")
     return login.server, settings["openpai_token"] or login.token, login.user
 
 

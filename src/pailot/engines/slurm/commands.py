@@ -6,7 +6,7 @@ import os
 import re
 
 from ...values import Value
-from ..base import EngineError
+from ..base import EngineError, Unreachable
 from ..local.children import CHILDREN
 from ..local.machine import which
 from .request import Partition
@@ -28,7 +28,7 @@ class Refused(EngineError):
     """Slurm does not take this job."""
 
 
-class Away(EngineError):
+class Away(Unreachable):
     """Slurm's controller does not answer; it may a little later."""
 
 
@@ -97,10 +97,8 @@ def run(words: Sequence[str], environment: Mapping[str, str] | None = None) -> t
     return done.returncode, done.stdout, done.stderr
 
 
-class NoSlurm(EngineError):
+class NoSlurm(Unreachable):
     """This is no login node."""
-
-    exit_status = 4
 
 
 def check() -> None:
@@ -118,6 +116,8 @@ def complain(program: str, err: str) -> EngineError:
     lines = [line for line in _WORDS.sub("", err).splitlines() if line.strip()]
     words = lines[-1] if lines else "no reason was given"
     words = words.removeprefix("Batch job submission failed: ").removeprefix("error: ")
+    if "establish a configuration source" in err:
+        return NoSlurm(f"there is no Slurm here: {words}; run this on a login node of the cluster")
     if any(each in err for each in _AWAY):
         return Away(f"Slurm does not answer ({program}: {words})")
     return Refused(f"Slurm refused the job: {words}")
