@@ -32,9 +32,12 @@ class Docker:
         self.environment = {"DOCKER_HOST": f"unix://{self.socket}", "PAILOT_CONTAINER_COMMAND": "docker"}
         self.process: subprocess.Popen[bytes] | None = None
         self.program = "docker"
+        self.before: tuple[bytes, set[str]] | None = None
+        """The rules of the firewall and the networks that were there before."""
 
     def start(self) -> None:
         """Start it and wait until it answers; one that was killed needs a second try now and then."""
+        self.before = self.before or (_rules(), set(os.listdir("/sys/class/net")))
         for last in (False, False, True):
             # A killed dockerd takes its containerd along; for the pid file of that, the next one would wait 15 seconds.
             for name in ("docker.pid", "exec/containerd/containerd.pid"):
@@ -50,7 +53,9 @@ class Docker:
 
     def _words(self) -> list[str]:
         folder = self.folder
+        dies_with_us = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
         return [
+            *dies_with_us,
             "dockerd", "--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec", "--pidfile", f"{folder}/docker.pid",
             "-H", f"unix://{self.socket}", *(["--live-restore"] if self.live_restore else []),
             *(word for each in ULIMITS for word in ("--default-ulimit", each)),
@@ -92,7 +97,41 @@ class Docker:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        # Each container has a process of containerd's, which stays if that was killed.
+        for pid in _processes_of(str(self.folder)):
+            os.kill(pid, signal.SIGKILL)
         _unmount(self.folder)
+        self._restore_network()
+
+    def _restore_network(self) -> None:
+        """Docker leaves its bridges and rules behind, and forwards nothing else; another one may still need them."""
+        if self.before is None or _processes_of("dockerd"):
+            return
+        rules, networks = self.before
+        for name in set(os.listdir("/sys/class/net")) - networks:
+            if name == "docker0" or name.startswith("br-"):
+                subprocess.run(["ip", "link", "delete", name], check=False, capture_output=True)
+        subprocess.run(["iptables-restore"], input=rules, check=False, capture_output=True)
+
+
+def _rules() -> bytes:
+    return subprocess.run(["iptables-save"], check=False, capture_output=True).stdout
+
+
+def _processes_of(word: str) -> list[int]:
+    """Processes of a container engine with that word on their command line."""
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            line = Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        program = os.path.basename(line[0])
+        if program in (b"dockerd", b"containerd", b"containerd-shim-runc-v2", b"docker-proxy") and word.encode() in b" ".join(
+            line
+        ):
+            found.append(int(entry))
+    return found
 
 
 class Podman(Docker):
