@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 LOCK = "server.lock"
 DATABASE = "server.db"
+_GET_FLAGS, _SET_FLAGS, _TOP_FOLDER = 0x80086601, 0x40086602, 0x00020000
 HERE = ("local", "docker", "podman", "nerdctl")
 """Engines that use this machine; jobs on another wait in a line of their own there."""
 
@@ -44,7 +45,9 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
         raise BadSetting(f"unix_users: the engine {engine} cannot run tasks as Unix users; only local can")
     home = settings.home
     os.makedirs(home, mode=0o700, exist_ok=True)
-    os.makedirs(os.path.join(home, "jobs"), mode=0o700, exist_ok=True)
+    jobs = os.path.join(home, "jobs")
+    os.makedirs(jobs, mode=0o700, exist_ok=True)
+    _spread(jobs)
     lock = take_lock(home)
     try:
         store = ServerStore.open(database(settings))
@@ -72,6 +75,28 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
             store.close()
     finally:
         os.close(lock)
+
+
+def _spread(folder: str) -> None:
+    """Have ext4 put each job's folder into a part of the disk of its own, as `chattr +T` does.
+
+    Else all are crowded into one, where a new file is searched for past every one removed in the last minutes: with many
+    small jobs that takes half of all time.
+    """
+    import array
+    import fcntl
+
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        flags = array.array("l", [0])
+        fcntl.ioctl(descriptor, _GET_FLAGS, flags)
+        if not flags[0] & _TOP_FOLDER:
+            flags[0] |= _TOP_FOLDER
+            fcntl.ioctl(descriptor, _SET_FLAGS, flags)
+    except OSError:
+        pass  # another file system, which has its own ways
+    finally:
+        os.close(descriptor)
 
 
 def take_lock(home: str) -> int:
