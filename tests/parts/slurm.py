@@ -82,6 +82,8 @@ class Cluster:
         self.names = [f"n{number}" for number in range(1, nodes + 1)]
         self.cpus, self.memory_mb, self.gpus = cpus, memory_mb, gpus
         self.processes: list[subprocess.Popen[bytes]] = []
+        self.numbers: dict[str, int] = {}
+        """Of the daemons: should somebody remove the folder, they are still found."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -125,6 +127,7 @@ class Cluster:
             return sorted(found) == self.names
 
         self._wait(idle, "idle nodes")
+        self._remember("munged", "slurmctld")
 
     def _configure(self) -> None:
         host = os.uname().nodename.partition(".")[0]
@@ -210,7 +213,9 @@ class Cluster:
             self._end(f"node-{name}", signal.SIGKILL)
         self._end("munged", signal.SIGTERM)
         for process in self.processes:
-            process.poll()  # ended above
+            if process.poll() is None:
+                process.kill()
+            process.wait()
 
     # Talking to it
 
@@ -233,16 +238,24 @@ class Cluster:
     def _end(self, what: str, number: signal.Signals) -> None:
         """End a part by the number it left, if that still is what it says."""
         file = self.folder / f"run/{what}.pid"
+        self._remember(what)
+        pid = self.numbers.pop(what, 0)
         try:
-            pid = int(file.read_text())
             command = Path(f"/proc/{pid}/cmdline").read_bytes().decode()
-        except (OSError, ValueError):
+        except OSError:
             return
         if what.partition("-")[0] not in command and str(self.folder) not in command:
             return
         os.kill(pid, number)
         self._wait(lambda: not _lives(pid), f"the end of {what}")
         file.unlink(missing_ok=True)
+
+    def _remember(self, *daemons: str) -> None:
+        for what in daemons:
+            try:
+                self.numbers[what] = int((self.folder / f"run/{what}.pid").read_text())
+            except (OSError, ValueError):
+                pass  # not there, or half written; what was known stands
 
     def _wait(self, done: Callable[[], bool], what: str) -> None:
         until = time.monotonic() + SECONDS
