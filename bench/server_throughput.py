@@ -340,8 +340,8 @@ def server_followers(*, quick: bool) -> list[Figure]:
 
 
 def server_memory(*, quick: bool) -> list[Figure]:
-    """What server and keeper hold after many jobs, beside what they held after the first few hundred."""
-    first, more = (300, 600) if quick else (1_000, 10_000)
+    """What server and keeper hold after many jobs, beside what they held once their caches (events, pages) were filled."""
+    first, more = (300, 600) if quick else (3_000, 10_000)
     with tempfile.TemporaryDirectory(prefix="pailot-bench-", ignore_cleanup_errors=True) as folder:
         served = Served(folder)
 
