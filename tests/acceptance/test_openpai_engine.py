@@ -173,10 +173,10 @@ def test_no_server_and_no_login(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.environment |= {"PAILOT_ENGINE": "openpai", "XDG_CONFIG_HOME": str(tmp_path / "config")}
     done = home.run(job(role("true")))
-    assert (done.status, "which server? set PAILOT_OPENPAI_SERVER" in done.err) == (1, True)
+    assert (done.status, "which server? set PAILOT_OPENPAI_SERVER" in done.err) == (4, True)
     home.environment |= {"PAILOT_OPENPAI_SERVER": "http://127.0.0.1:1", "PAILOT_OPENPAI_TOKEN": TOKEN}
     done = home.run(job(role("true"), name="other"))
-    assert (done.status, "http://127.0.0.1:1 cannot be reached" in done.err) == (1, True)
+    assert (done.status, "http://127.0.0.1:1 cannot be reached" in done.err) == (4, True)
 
 
 def test_it_says_what_the_job_waits_for(tmp_path: Path) -> None:
@@ -307,4 +307,4 @@ def test_two_interrupts_leave_a_server_that_is_away(openpai: Openpai, you: Home)
 def test_a_wrong_token(openpai: Openpai, you: Home) -> None:
     you.environment["PAILOT_OPENPAI_TOKEN"] = "wrong"
     done = you.run(job(role("true")))
-    assert (done.status, "Your token is invalid" in done.err) == (1, True)
+    assert (done.status, "Your token is invalid" in done.err) == (4, True)
