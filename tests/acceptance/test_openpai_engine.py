@@ -280,16 +280,19 @@ def test_a_launcher_killed_before_it_has_submitted(openpai: Openpai, you: Home) 
     assert not openpai.submitted
 
 
-def test_two_interrupts_leave_a_server_that_is_away(openpai: Openpai, you: Home) -> None:
-    process = you.start(job(role("true")))
+@pytest.mark.parametrize("patient", [False, True])
+def test_whoever_stops_a_job_does_not_wait_for_ever_for_its_server(openpai: Openpai, you: Home, patient: bool) -> None:
+    process = you.start(job(role("true"), options="graceSeconds: 1" if patient else ""))
     wait_for(lambda: openpai.submitted, SECONDS, "the submission")
     openpai.run()
     wait_for(lambda: state(you) == "RUNNING", SECONDS, "that it runs")
     openpai.away = True
     wait_for(lambda: state(you) == "UNKNOWN", SECONDS, "that the state is unknown")
-    process.send_signal(signal.SIGINT)
-    wait_for(lambda: state(you) == "STOPPING", SECONDS, "that it is to stop")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    if not patient:
+        wait_for(lambda: state(you) == "STOPPING", SECONDS, "that it is to stop")
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=SECONDS)
     assert (process.returncode, "pailot: the server cannot be reached, so the job may go on there" in err) == (4, True)
     openpai.away = False
@@ -307,4 +310,4 @@ def test_two_interrupts_leave_a_server_that_is_away(openpai: Openpai, you: Home)
 def test_a_wrong_token(openpai: Openpai, you: Home) -> None:
     you.environment["PAILOT_OPENPAI_TOKEN"] = "wrong"
     done = you.run(job(role("true")))
-    assert (done.status, "Your token is invalid" in done.err) == (4, True)
+    assert (done.status, "Your token is invalid" in done.err) == (5, True)

@@ -58,14 +58,11 @@ class Observed(Value):
 class EngineError(PailotError):
     """An engine cannot do what it is asked; the message says why and what to do."""
 
-    unreachable = False
-
 
 class Unreachable(EngineError):
     """The engine itself is not there, or does not answer."""
 
     exit_status = 4
-    unreachable = True
 
 
 if TYPE_CHECKING:

@@ -91,8 +91,8 @@ class Driver:
         """Set from outside: the run is to make room, and to be started anew by whoever queues it."""
         self.stop_sent = ""
         self.killed = False
-        self.unreachable = False
-        """Whether the engine was not there when it was to start."""
+        self.exit_status: int | None = None
+        """What `pailot run` answers where the engine was not there, or refused us, when it was to start."""
         self.resumes = False
         """Whether the first attempt was begun by a driver that is gone; the engine goes on with it."""
         self.number = 0
@@ -204,7 +204,7 @@ class Driver:
             )
             if self._asked_to_stop():
                 return "stopped", Verdict(STOPPED, "stopped before it started")
-            self.unreachable = getattr(error, "unreachable", False)
+            self.exit_status = getattr(error, "exit_status", None)
             return "stopped", Verdict(FAILED, f"it could not be started: {words}")
         now = time.time()
         self.began = self.began or now
@@ -317,7 +317,7 @@ class Driver:
             "retries": dict(self.retries),
             "started": self.began,
             "ended": time.time(),
-            **({"unreachable": True} if self.unreachable else {}),
+            **({"exitStatus": self.exit_status} if self.exit_status else {}),
         }
         self.folder.decide(record)
         self.folder.note("ended", state=verdict.state, reason=verdict.reason)

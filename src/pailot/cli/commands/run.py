@@ -7,7 +7,7 @@ import sys
 
 from ...api import plan, read_job, read_text
 from ..jobfile import add_job_options, changes
-from ..main import FAILED, OK, STOPPED, UNREACHABLE
+from ..main import FAILED, OK, STOPPED
 from ..report import print_problems
 
 TYPE_CHECKING = False
@@ -84,7 +84,7 @@ def start(args: Namespace, job: Job, source: str) -> int:
 
 
 def _status(verdict: Mapping[str, Any]) -> int:
-    return UNREACHABLE if verdict.get("unreachable") else STATUSES[verdict["state"]]
+    return int(verdict.get("exitStatus") or STATUSES[verdict["state"]])
 
 
 def _print_started(args: Namespace, prepared: Run) -> int:

@@ -8,6 +8,7 @@ folder says where it is: whoever drives the run next goes on from there.
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
 
 from ...lifecycle.completion import Verdict
@@ -55,6 +56,7 @@ class OpenpaiEngine:
         self.retries: dict[str, int] = {}
         self.patience: float | None = None
         """How long a server may be away before `give_up` is called; None: for ever."""
+        self._patient_until: float | None = None
         self.give_up: Callable[[], None] = lambda: None
 
     # Starting
@@ -106,8 +108,7 @@ class OpenpaiEngine:
             self._take()
         if self._error is not None:
             self._follower = None
-            kind = Unreachable if getattr(self._error, "exit_status", 0) == Unreachable.exit_status else EngineError
-            raise kind(str(self._error))
+            raise self._error
         if text is not None:
             assert self._submitted is not None
             write_record(path, {**known, "submitted": True, "server": self._submitted["server"]})
@@ -154,8 +155,8 @@ class OpenpaiEngine:
 
     def stop(self, attempt: Attempt, grace: float, why: str, *, now: bool = False) -> str:
         standing = claim_stop(attempt.folder, why, grace)
-        if now and self.away:
-            raise Away("the server cannot be reached, so the job may go on there; pailot wait finds out, and stops it then")
+        self._patient_until = time.monotonic() + (0 if now else grace)
+        self._lose_patience()
         if self._follower is not None:
             self._follower.ask_to_stop(now=now)
         return standing
@@ -168,6 +169,11 @@ class OpenpaiEngine:
             self._follower = None
 
     # Inside
+
+    def _lose_patience(self) -> None:
+        """Whoever wants the job stopped waits for an absent server as long as a task may take to stop, not for ever."""
+        if self.away and self._patient_until is not None and time.monotonic() >= self._patient_until:
+            raise Away("the server cannot be reached, so the job may go on there; pailot wait finds out, and stops it then")
 
     def _tell(self, event: dict[str, Any]) -> None:
         """From the other thread."""
@@ -185,7 +191,9 @@ class OpenpaiEngine:
         while self._told:
             event = self._told.popleft()
             kind = event["event"]
-            if kind == "submitted":
+            if kind == "away":
+                self._lose_patience()
+            elif kind == "submitted":
                 self._submitted = event
             elif kind == "refused":
                 self._error = event["error"]

@@ -131,6 +131,7 @@ class Follower(threading.Thread):
     def _away(self, reason: str) -> None:
         """The server cannot be asked: the state is unknown, and is asked for again after a while."""
         self._tell_state(UNKNOWN, reason)
+        self.tell({"event": "away"})
         self._since = self._since or time.monotonic()
         if self.patience is not None and time.monotonic() - self._since > self.patience:
             self.give_up()
