@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 import os
 import shutil
 import signal
@@ -216,7 +217,7 @@ def wait_for_file(path: Path) -> None:
         time.sleep(0.02)
 
 
-def test_a_job_that_is_running_already_is_joined(here: Path) -> None:
+def test_a_job_that_is_running_already_is_joined(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo("gate")
 
     class Gated(Hello):
@@ -225,8 +226,19 @@ def test_a_job_that_is_running_already_is_joined(here: Path) -> None:
     first = threading.Thread(target=Gated("joined").run)
     first.start()
     wait_for_file(here / "up")
+    joined = threading.Event()
+
+    class Hears(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "is running already" in record.getMessage():
+                joined.set()
+
+    ear = Hears()
+    monkeypatch.setattr(logging.getLogger("luigi-interface"), "handlers", [ear])
+    logging.getLogger("luigi-interface").setLevel(logging.INFO)
     second = threading.Thread(target=Gated("joined").run)
     second.start()
+    assert joined.wait(300)
     Path("gate").write_text("go\n")
     first.join()
     second.join()

@@ -67,9 +67,9 @@ class JobTask(luigi.Task):
             job, v1 = self._job(again=again)
             self._make_places()
             started = place.start(self.job_name, job, v1)
-            logger.info("job %s has started: %s", self.job_name, started.url)
-        self._tell(self.set_tracking_url, started.url)
         try:
+            logger.info("job %s is at %s", self.job_name, started.url)
+            self._tell(self.set_tracking_url, started.url)
             self._follow(started)
         except (KeyboardInterrupt, SystemExit):
             if Settings()["luigi_stop_on_interrupt"]:
