@@ -178,7 +178,7 @@ def test_images_run_in_the_runtime_of_the_site(login: Login, instances: int) -> 
     runtime.write_text('#!/bin/bash\nimage=$1; shift; cd /; exec env -u PWD IMAGE="$image" "$@" 3>&-\n')
     runtime.chmod(0o755)
     commands = "t='<% $secrets.token %>'; echo $IMAGE ${#t}; pwd; cat; echo end; false"
-    text = job(role(commands, instances=instances, retries=1), more="secrets: {token: hunter2-hunter2}")
+    text = job(role(commands, instances=instances, failed=instances, retries=1), more="secrets: {token: hunter2-hunter2}")
     done = login.run(text, "--quiet", "--workdir", "shared", PAILOT_SLURM_CONTAINER=f"{runtime} {{image}}")
     assert done.status == 1
     said = [line.rpartition("] ")[2] for line in done.lines if line.startswith("[main:0]") or instances == 1]

@@ -59,3 +59,5 @@ def place(tmp_path: Path, engine: Engine) -> Iterator[Place]:
     made = Place(tmp_path, engine)
     yield made
     made.close()
+    if engine.left:
+        runs.wait_for(lambda: not engine.left(), 120, "the removal of everything that a run has made")

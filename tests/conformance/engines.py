@@ -35,6 +35,8 @@ class Engine(Value):
     """How long a test waits for something that should take far less."""
     prepare: Callable[[Path], None] | None = None
     """Called with the folder of a test before its first run."""
+    left: Callable[[], list[str]] | None = None
+    """What is still there of runs; nothing, once they have ended."""
 
 
 def local() -> Engine:
@@ -45,14 +47,14 @@ def docker() -> Engine:
     from ..parts import containers
 
     started = containers.docker()
-    return Engine("docker", containers.IMAGE, started.environment)
+    return Engine("docker", containers.IMAGE, started.environment, left=started.containers)
 
 
 def podman() -> Engine:
     from ..parts import containers
 
     started = containers.podman()
-    return Engine("docker", containers.IMAGE, started.environment)
+    return Engine("docker", containers.IMAGE, started.environment, left=started.containers)
 
 
 def slurm() -> Engine:

@@ -303,9 +303,8 @@ class ContainerShim(Shim):
         if not self.gone:
             self._begin_script("hold", "#!/bin/bash\n" + self.task.hold_command + "\n", environment)
 
-    def _hold(self, end: dict[str, Any]) -> None:
-        super()._hold(end)
-        self._end_container()
+    def _end_held(self) -> None:
+        self._end_container()  # not by killing what is below us: Podman's own process must be left to clear away
 
     def _new_exports(self) -> str:
         folder = self._container.memory_folder or self.folder

@@ -279,9 +279,12 @@ class Shim:
         if self.task.hold_command:
             self._begin_hold_command()
         self._wait(lambda: bool(self._stop()) or time.time() >= until, self.task.hold_seconds)
+        self._end_held()
+        self._close_logs()
+
+    def _end_held(self) -> None:
         processes.kill_all(self.me)
         self._wait_for_all(LEFTOVER_SECONDS)
-        self._close_logs()
 
     def _begin_hold_command(self) -> None:
         environment = {
