@@ -65,6 +65,11 @@ SETTINGS = (
         "slurm_shape", "One allocation of equal slots (flat), one component a role (het), or what fits better (auto).", "auto"
     ),
     Setting("slurm_container", "What runs images on the nodes: apptainer, podman, docker, or words with {image}.", ""),
+    Setting(
+        "slurm_shared_home", "Whether the nodes see PAILOT_HOME and the current directory: yes, no, or auto (find out).", "auto"
+    ),
+    Setting("slurm_node_folder", "Where nodes that do not see the home keep a job's files; empty: $TMPDIR, or /tmp.", ""),
+    Setting("slurm_fetch_seconds", "How long such a job waits at its end for its logs and records to be fetched.", 300, "number"),
     Setting("slurm_poll_seconds", "How long Slurm is not asked at most; what happens is mostly seen without.", 15, "number"),
     Setting("openpai_server", "Server that the engine openpai hands jobs to; empty: that of pailot login.", ""),
     Setting("openpai_token", "Token for that server; empty: that of pailot login.", ""),

@@ -5,7 +5,8 @@
     python -m tests.parts.slurm down /tmp/cluster
 
 Each node is a process namespace of its own, with its own host name and its own slurmd, so that a node can be cut off
-like a machine that loses power. Its GPUs are character devices that nobody opens. It needs root, and Debian's packages.
+like a machine that loses power. What is in the cluster's folder `unseen` the nodes do not see. Its GPUs are character
+devices that nobody opens. It needs root, and Debian's packages.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ PartitionName=urgent Nodes=ALL MaxTime=1-00:00:00 DefaultTime=1:00:00 PriorityTi
 NODE = """\
 hostname "$1"
 mount --bind "$2/etc/hosts" /etc/hosts
+mount -t tmpfs none "$2/unseen"
 slurmd -f "$2/etc/slurm.conf" -N "$1" >>"$2/log/node-$1.out" 2>&1
 trap : TERM
 while :; do sleep 3600 & wait $!; done
@@ -103,7 +105,7 @@ class Cluster:
         return ""
 
     def start(self) -> None:
-        for name in ("etc", "run", "log", "state", "spool", "dev"):
+        for name in ("etc", "run", "log", "state", "spool", "dev", "unseen"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
         (self.folder / "run/node").write_text(NODE)

@@ -139,6 +139,13 @@ def partitions(given: Mapping[str, str]) -> list[Partition]:
     return parse_partitions(out)
 
 
+def exit_code(job: str) -> int | None:
+    """What a job's script ended with, as far as Slurm knows it."""
+    _, out, _ = run(["scontrol", "-o", "show", "job", job], environment(os.environ))
+    found = re.search(r"\bExitCode=([0-9]+):", out)
+    return int(found[1]) if found else None
+
+
 def parse_partitions(out: str) -> list[Partition]:
     """A line for each group of like nodes; the largest of a partition counts."""
     found: dict[str, Partition] = {}

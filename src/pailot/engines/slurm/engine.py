@@ -16,7 +16,7 @@ from ..base import RUNNING as TASK_RUNS
 from ..local import channels, workdir
 from ..local.children import CHILDREN
 from ..local.engine import bring
-from . import commands, payload, request, travel
+from . import away, commands, payload, request, travel
 from .containers import wrappers
 from .follow import Journal, Logs, order_stop
 from .notice import Notice
@@ -35,6 +35,8 @@ SETTLE_SECONDS = 2.0
 AWAY_SECONDS = 300.0
 """So long a controller that does not answer is asked again to take a job."""
 FORCE_SECONDS = 45.0
+MIRROR_SECONDS = 2.0
+"""So long a mirror that has ended is not started again."""
 LOCK_SECONDS = 60.0
 SHORTEST_LOOK, LONGEST_LOOK = 0.25, 5.0
 SITE_SECONDS = 60.0
@@ -82,6 +84,13 @@ class SlurmEngine:
         self.last_reason = ""
         self.interval = SHORTEST_LOOK
         self.command: commands.Command | None = None
+        self.away = False
+        """Whether the nodes do not see the folder, so that it is kept up to date by a mirror."""
+        self.mirror: commands.Command | None = None
+        self.mirror_at = 0.0
+        self.script = ""
+        self.key = b""
+        self.code = ""
 
     # Starting
 
@@ -107,8 +116,12 @@ class SlurmEngine:
             if attempt.run_as:
                 raise EngineError("the slurm engine submits jobs as the user it runs as; it cannot run tasks as another")
             asked = ask(attempt.plan, self.settings)
+            self.away = away.wanted(str(self.settings["slurm_shared_home"]), attempt.folder, attempt.number)
             notes = self._notes(attempt)
-            yield from self._prepare(attempt, asked, stopped)
+            if self.away:
+                self._pack(attempt, asked)
+            else:
+                yield from self._prepare(attempt, asked, stopped)
             yield from self._submit(attempt, asked, stopped)
         self._follow()
         while self._still_waits():
@@ -133,7 +146,9 @@ class SlurmEngine:
             record = {"job": found} if found else None
         if record is None:
             return False
-        self.job = str(record["job"])
+        self.job, self.away = str(record["job"]), "code" in record or _packed(attempt.folder)
+        if self.away:
+            self.code = travel.code(attempt.home)
         return True
 
     def _prepare(
@@ -168,6 +183,28 @@ class SlurmEngine:
             os.close(os.open(os.path.join(attempt.folder, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         _write(os.path.join(attempt.folder, "payload.json"), json.dumps({**made, "script": asked.script}).encode())
 
+    def _pack(self, attempt: Attempt, asked: request.Request) -> None:
+        """Everything that the driver needs into the batch script."""
+        away.check(attempt)
+        token = payload.new_token()
+        there = payload.on_nodes(attempt, token)
+        tasks = [(role.name, index) for role in attempt.plan.roles.values() for index in range(role.instances)]
+        places = {task: os.path.join(payload.task_folder(there, *task), "work") for task in tasks}
+        around = wrappers(attempt.plan, self.settings["slurm_container"], there.folder, there.checkpoints, places)
+        made = payload.build(there, asked.components, places, {}, {}, around, token)
+        made.update(
+            fetchSeconds=float(self.settings["slurm_fetch_seconds"]),
+            nodeFolder=str(self.settings["slurm_node_folder"]),
+            away=True,
+        )
+        for name in ("orders", "events"):
+            os.close(os.open(os.path.join(attempt.folder, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        data = json.dumps({**made, "script": asked.head}).encode()
+        self.code = travel.code(attempt.home)
+        self.key, sealed = _seal(attempt) if attempt.secrets or attempt.hidden else (b"", b"")
+        self.script = away.script(asked.head, self.code, attempt, data, sealed)
+        _write(os.path.join(attempt.folder, "payload.json"), data)
+
     def _submit(
         self, attempt: Attempt, asked: request.Request, stopped: Callable[[], bool]
     ) -> Generator[float | None, None, None]:
@@ -177,14 +214,19 @@ class SlurmEngine:
             PAILOT_CODE=travel.code(attempt.home),
             PAILOT_PYTHON=travel.interpreter(),
         )
-        if attempt.secrets or attempt.hidden:
-            environment["PAILOT_KEY"] = _seal(attempt).hex()
+        if self.away:
+            environment["PAILOT_NODE_FOLDER"] = str(self.settings["slurm_node_folder"])
+        elif attempt.secrets or attempt.hidden:
+            self.key, sealed = _seal(attempt)
+            _write(os.path.join(attempt.folder, "secrets.once"), sealed)
+        if self.key:
+            environment["PAILOT_KEY"] = self.key.hex()
         until, pause = time.monotonic() + AWAY_SECONDS, 1.0
         while True:
             yield from self._turn(stopped)
             words = ["sbatch", "--parsable", f"--comment={self.comment}", "--export=ALL"]
             try:
-                self.command = commands.Command(words, environment, asked.script, self)
+                self.command = commands.Command(words, environment, self.script or asked.script, self)
                 yield from self._ended(self.command)
             finally:
                 self._leave()
@@ -207,7 +249,7 @@ class SlurmEngine:
                 break
         write_record(
             os.path.join(attempt.folder, "slurm.json"),
-            {"job": self.job, "comment": self.comment, "at": time.time()},
+            {"job": self.job, "comment": self.comment, "at": time.time(), **({"code": self.code} if self.away else {})},
             durable=False,
         )
         where = f" in partition '{asked.partition}'" if asked.partition else ""
@@ -270,12 +312,30 @@ class SlurmEngine:
         soonest = min(self.interval, QUEUE.look())
         if not self.over:
             self._judge()
+        if self.away:
+            self._keep_mirror()
         if self.force_at is not None and time.monotonic() >= self.force_at:
             self.force_at = None
             self._scancel()
         if self.final_since is not None or self.ended_at is not None:
             soonest = min(soonest, 0.5)
         self.notice.arm(soonest)
+
+    def _keep_mirror(self) -> None:
+        """Where the nodes do not see the folder, a process keeps it up to date; if another of ours does, it ends at once."""
+        now = time.monotonic()
+        seen = QUEUE.seen.get(self.job)
+        if self.over or seen is None or seen.state != "RUNNING":
+            return
+        if now < self.mirror_at or (self.mirror is not None and self.mirror.status is None):
+            return
+        self.mirror_at = now + MIRROR_SECONDS
+        self.mirror = self._start_mirror()
+
+    def _start_mirror(self) -> commands.Command:
+        words = [travel.interpreter(), "-I", "-S", "-B", self.code, "mirror", self.folder, self.job]
+        words.append(str(self.settings["slurm_node_folder"]))
+        return commands.Command(words, commands.environment(os.environ), owner=self)
 
     def _heard(self, entry: dict[str, Any], *, known: bool = False) -> None:
         """Take in an event; what another driver has told already is not told again."""
@@ -349,6 +409,10 @@ class SlurmEngine:
             return ending("CANCELLED", self.asked_to_stop == "user")
         if not self.began and seen.state in ("FAILED", "COMPLETED"):
             words = _last_line(os.path.join(self.folder, "driver.log"))
+            if not self.away and self.settings["slurm_shared_home"] == "auto" and commands.exit_code(self.job) == away.NOT_SEEN:
+                _write(os.path.join(self.folder, away.UNSHARED), b"")
+                words = "its node does not see the job's folder; the next attempt takes along what it needs"
+                return "platform", Verdict(FAILED, f"{words} (slurm_shared_home = no does so at once)")
             hint = words or f"does the node see {self.folder}?"
             return "platform", Verdict(FAILED, f"the driver of Slurm job {self.job} did not start ({hint})")
         if seen.state == "GONE":
@@ -395,7 +459,8 @@ class SlurmEngine:
         record = read_record(os.path.join(folder, "slurm.json"))
         if record is None:
             return WAITING, ("platform", Verdict(FAILED, "its launcher was killed before Slurm had taken the job"))
-        self.job, self.comment = str(record["job"]), str(record.get("comment", ""))
+        self.job, self.comment, self.code = str(record["job"]), str(record.get("comment", "")), str(record.get("code", ""))
+        self.away = bool(self.code)
         self.submitted, self.journal, self.logs = True, Journal(folder), Logs(folder)
         for entry in self.journal.read():
             self._heard(entry)
@@ -407,6 +472,8 @@ class SlurmEngine:
             if status and "Invalid job id" not in err:
                 return UNKNOWN, None
             seen = self._ours(commands.parse_jobs(out).get(self.job) or commands.JobSeen(self.job, "GONE"))
+            if self.away and seen.state == "RUNNING":
+                self._start_mirror()
             for entry in self.journal.read():  # what was said before Slurm said that it is over
                 self._heard(entry)
             if self.outcome is None and seen.final and not self._driver_lives():
@@ -482,9 +549,11 @@ class SlurmEngine:
 
     def _notes(self, attempt: Attempt) -> list[str]:
         plan = attempt.plan
-        if attempt.number:
-            return []  # said already
+        if attempt.number:  # the rest was said already
+            return [_away_note(attempt)] if self.away and self.settings["slurm_shared_home"] == "auto" else []
         notes = []
+        if self.away:
+            notes.append(_away_note(attempt))
         if not self.settings["slurm_container"]:
             images = ", ".join(sorted({role.image.uri for role in plan.roles.values()}))
             notes.append(f"commands run on the nodes as they are; the image {images} is not used (slurm_container)")
@@ -505,6 +574,16 @@ class SlurmEngine:
         if without_effect:
             notes.append(f"without effect on the slurm engine: {', '.join(without_effect)}")
         return notes
+
+
+def _away_note(attempt: Attempt) -> str:
+    along = "the job's code travels with it" if attempt.code or attempt.plan.options.code else "tasks begin in an empty directory"
+    return f"the nodes do not see this home: {along}, and only logs and records come back (slurm_shared_home)"
+
+
+def _packed(folder: str) -> bool:
+    """Whether an attempt, of whose submission we do not know, took everything along."""
+    return bool((read_record(os.path.join(folder, "payload.json")) or {}).get("away"))
 
 
 def _telling(job: str) -> list[list[str]]:
@@ -559,14 +638,13 @@ def _find(comment: str) -> str:
     return next((each.id for each in commands.parse_jobs(out).values() if each.comment == comment), "")
 
 
-def _seal(attempt: Attempt) -> bytes:
-    """The secrets, sealed in a file that its first reader removes; answers the key."""
+def _seal(attempt: Attempt) -> tuple[bytes, bytes]:
+    """A key, and the secrets sealed by it for a file that its first reader removes."""
     from ...runtime.sealing import new_key, seal
 
     key = new_key()
     text = json.dumps({"secrets": dict(attempt.secrets), "hidden": list(attempt.hidden)}).encode()
-    _write(os.path.join(attempt.folder, "secrets.once"), seal(key, text))
-    return key
+    return key, seal(key, text)
 
 
 def _write(path: str, data: bytes) -> None:

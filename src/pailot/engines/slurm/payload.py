@@ -24,6 +24,18 @@ def task_folder(attempt: Attempt, role: str, index: int) -> str:
     return os.path.join(attempt.folder, "tasks", f"{role}-{index}")
 
 
+def new_token() -> str:
+    """What all marks of a payload begin with; no text of a job holds it."""
+    return f"pailot-{os.urandom(6).hex()}-"
+
+
+def on_nodes(attempt: Attempt, token: str) -> Attempt:
+    """The attempt in folders that each node has for itself: a mark stands for where they are."""
+    root = f"{token}{{root}}"
+    # One file a log: so it can be brought to the login node by what it gained.
+    return attempt.replace(folder=f"{root}/attempt", checkpoints=f"{root}/checkpoints", rotate_bytes=0)
+
+
 def build(
     attempt: Attempt,
     components: Sequence[Component],
@@ -31,10 +43,11 @@ def build(
     provided: Mapping[str, Mapping[str, str]],
     more: Mapping[str, str],
     wrappers: Mapping[str, tuple[str, ...]],
+    token: str = "",
 ) -> dict[str, Any]:
     """The payload; no secret is in it. `more` are variables for all tasks, `wrappers` the words before bash for each role."""
     plan = attempt.plan
-    token = f"pailot-{os.urandom(6).hex()}-"
+    token = token or new_token()
     ports = {(role.name, index): _ports(role, index) for role in plan.roles.values() for index in range(role.instances)}
     numbers = {place: number for number, place in enumerate(ports)}
     marks: Any = {  # texts where numbers are to be: only ever put into texts

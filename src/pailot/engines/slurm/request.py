@@ -19,6 +19,7 @@ WARNING_SECONDS = 30
 """How long before its time limit a job is told, beyond the grace of its tasks; Slurm itself may be a minute early."""
 SCRIPT_END = """
 # Pailot's driver runs the job; what it says beside its records is in driver.log. It needs Python 3.9 or newer.
+[ -d "$PAILOT_ATTEMPT" ] || exit 98
 exec >>"$PAILOT_ATTEMPT/driver.log" 2>&1
 if [ -x "$PAILOT_PYTHON" ]; then
     exec "$PAILOT_PYTHON" -I -S -B "$PAILOT_CODE" driver "$PAILOT_ATTEMPT"
@@ -70,7 +71,12 @@ class Request(Value):
 
     components: tuple[Component, ...]
     partition: str
-    script: str
+    head: str
+    """What the script asks of Slurm."""
+
+    @property
+    def script(self) -> str:
+        return self.head + SCRIPT_END
 
 
 def site(settings: Mapping[str, object]) -> Site:
@@ -97,7 +103,7 @@ def make(plan: Plan, where: Site, partitions: Sequence[Partition] = ()) -> Reque
     components = _components(plan, where, known)
     if known is not None:
         _check(plan, components, known)
-    return Request(components, partition, _script(plan, where, partition, components))
+    return Request(components, partition, _head(plan, where, partition, components))
 
 
 def _partition(plan: Plan, where: Site, partitions: Sequence[Partition]) -> str:
@@ -176,7 +182,7 @@ def _minutes(plan: Plan) -> int:
     return int(-(-seconds // 60))
 
 
-def _script(plan: Plan, where: Site, partition: str, components: Sequence[Component]) -> str:
+def _head(plan: Plan, where: Site, partition: str, components: Sequence[Component]) -> str:
     common = []
     if partition:
         common.append(f"--partition={partition}")
@@ -194,7 +200,7 @@ def _script(plan: Plan, where: Site, partition: str, components: Sequence[Compon
         if number:
             lines.append("#SBATCH hetjob")
         lines += [f"#SBATCH {words}" for words in (*common, *_resources(each, gpu_type, alone=plan.task_count == 1))]
-    return "\n".join(lines) + "\n" + SCRIPT_END
+    return "\n".join(lines) + "\n"
 
 
 def _resources(component: Component, gpu_type: str, *, alone: bool) -> list[str]:

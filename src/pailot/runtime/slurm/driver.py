@@ -7,6 +7,7 @@ show a new one for a minute. Truth is in the records of the shims; how srun ende
 
 from __future__ import annotations
 
+import binascii
 import fcntl
 import json
 import os
@@ -19,11 +20,11 @@ from ...lifecycle import retry, states
 from ...lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ..records import append_line, read_lines, read_record, write_record
 from ..shim import claim_stop
-from . import allocation, step
+from . import allocation, carry, step, unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
     from typing import Any
 
 LOOK_SECONDS = 5.0
@@ -37,8 +38,10 @@ END_SECONDS = 30.0
 class Driver:
     """Drives the attempt in a folder, in this allocation."""
 
-    def __init__(self, folder: str, environment: dict[str, str]) -> None:
+    def __init__(self, folder: str, environment: dict[str, str], root: str = "") -> None:
         self.folder = folder
+        self.root = root
+        """Where no home is shared: our own folder on this node, which holds what came along, and `folder`."""
         self.key = bytes.fromhex(environment.pop("PAILOT_KEY", ""))
         self.environment = environment
         self.job = environment.get("SLURM_JOB_ID", "")
@@ -61,6 +64,9 @@ class Driver:
         lock = self._only_one()
         try:
             if self._began_before():
+                if self.root:
+                    self._listen()
+                    self._wait_until_fetched()
                 return 0
             self._note("began", job=self.job, host=step.node_name(), pid=os.getpid(), python=_python())
             self._listen()
@@ -68,7 +74,10 @@ class Driver:
             if not self.stop:
                 self._start()
                 self._drive()
-            return self._finish()
+            status = self._finish()
+            if self.root:
+                self._wait_until_fetched()
+            return status
         finally:
             os.close(lock)
 
@@ -88,9 +97,9 @@ class Driver:
         earlier = [each["event"] for each in read_lines(self.events)]
         if "result" in earlier:
             return True
-        if "began" not in earlier:
-            return False
         restarts = self.environment.get("SLURM_RESTART_COUNT", "0")
+        if "began" not in earlier and (not self.root or restarts in ("", "0")):
+            return False
         how = "requeued it" if restarts not in ("", "0") else "started it twice"
         self._result("platform", Verdict(states.FAILED, f"Slurm {how}, and what was begun is not begun again in place"))
         return True
@@ -136,15 +145,17 @@ class Driver:
                     places[f"p{runner.number}.{label}.{position}"] = str(number)
         pattern = re.compile(re.escape(payload["token"]) + r"\{([^{}]*)\}")
 
-        def fill(variables: Mapping[str, str]) -> dict[str, str]:
-            return {name: pattern.sub(lambda match: places[match[1]], value) for name, value in variables.items()}
+        def filler(root: str) -> Callable[[str], str]:
+            known = {**places, "root": root}
+            return lambda text: pattern.sub(lambda match: known[match[1]], text)
 
         named = {f"{each.role}:{each.index}": each for each in self.tasks}
         peers = [
             {"role": each.role, "index": each.index, "address": each.place["address"], "ports": each.place["ports"]}
             for each in self.tasks
         ]
-        write_record(os.path.join(self.folder, "peers.json"), {"peers": peers}, durable=False)
+        listed = {"peers": peers}
+        write_record(os.path.join(self.folder, "peers.json"), listed, durable=False)
         write_record(
             os.path.join(self.folder, "attempt.json"),
             {
@@ -156,9 +167,15 @@ class Driver:
             durable=False,
         )
         self._note("placed", hosts={name: each.place["host"] for name, each in named.items()})
-        shared = fill(payload["shared"])
+        shared: dict[str, str] = {}
+        fill = filler("")
         for runner in self.tasks:
-            runner.go({**shared, **fill(runner.task["environment"])})
+            if self.root:  # then each has folders of its own
+                fill = filler(runner.place["root"])
+            if self.root or not shared:
+                shared = {name: fill(value) for name, value in payload["shared"].items()}
+            own = {name: fill(value) for name, value in runner.task["environment"].items()}
+            runner.go({**shared, **own}, fill, listed if self.root else None)
 
     # Driving
 
@@ -320,6 +337,19 @@ class Driver:
 
     # Listening and telling
 
+    def _wait_until_fetched(self) -> None:
+        """Our folder goes with us: somebody on the login node has to have a copy, but we do not wait for ever."""
+        import shutil
+
+        until = time.monotonic() + float(self.payload.get("fetchSeconds", 0))
+        while not os.path.exists(os.path.join(self.root, "fetched.json")):
+            left = until - time.monotonic()
+            if left <= 0:
+                break
+            if select.select([self.wake], [], [], min(left, 1.0))[0]:
+                os.read(self.wake, 4096)
+        shutil.rmtree(self.root, ignore_errors=True)
+
     def _listen(self) -> None:
         self.wake, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -340,6 +370,7 @@ class Runner:
         self.driver, self.number, self.task, self.slot, self.alone = driver, number, task, slot, alone
         self.role, self.index = str(task["role"]), int(task["index"])
         self.name = f"{self.role}:{self.index}"
+        self.folder = os.path.join(driver.folder, "tasks", f"{self.role}-{self.index}")
         self.pid = 0
         self.reader = self.writer = -1
         self.heard = b""
@@ -369,21 +400,22 @@ class Runner:
         os.close(theirs_in)
         os.close(theirs_out)
 
-    def go(self, environment: dict[str, str]) -> None:
+    def go(self, environment: dict[str, str], fill: Callable[[str], str], peers: dict[str, Any] | None) -> None:
         payload, task = self.driver.payload, self.task
         role = payload["roles"][self.role]
         fields = {
             **role["task"],
             "role": self.role,
             "index": self.index,
-            "folder": task["folder"],
-            "work_dir": task["work"],
+            "folder": fill(task["folder"]),
+            "work_dir": fill(task["work"]),
             "environment": environment,
-            "attempt_folder": self.driver.folder,
+            "attempt_folder": os.path.join(self.place["root"], "attempt") if self.driver.root else self.driver.folder,
+            "wrapper": [fill(each) for each in role["task"]["wrapper"]],
             **self.driver.secrets,
         }
         self.begun = True
-        self.say({"task": fields, "base": payload["environment"]})
+        self.say({"task": fields, "base": payload["environment"], "peers": peers})
 
     def say(self, word: dict[str, Any]) -> None:
         if self.writer >= 0:
@@ -409,6 +441,8 @@ class Runner:
                 continue  # not ours: srun, or a prolog of the site
             if event["event"] == "ready":
                 self.place = event
+            elif event["event"] == "piece":
+                carry.put(self.driver.folder, event["path"], event["offset"], binascii.a2b_base64(event["data"]))
             elif event["event"] == "final":
                 self._ended(event["final"])
             else:
@@ -421,7 +455,7 @@ class Runner:
 
     def last_words(self) -> str:
         try:
-            with open(os.path.join(self.task["folder"], "srun.log"), encoding="utf-8", errors="replace") as stream:
+            with open(os.path.join(self.folder, "srun.log"), encoding="utf-8", errors="replace") as stream:
                 return (stream.read().strip().splitlines() or ["it said nothing"])[-1]
         except OSError:
             return "it said nothing"
@@ -445,10 +479,10 @@ class Runner:
         self.pid = 0
         if self.over or self.driver.stop:
             if not self.over and self.begun:
-                self._ended(read_record(os.path.join(self.task["folder"], "final.json")))
+                self._ended(read_record(os.path.join(self.folder, "final.json")))
             return
         if self.begun:
-            self._ended(read_record(os.path.join(self.task["folder"], "final.json")))
+            self._ended(read_record(os.path.join(self.folder, "final.json")))
         elif self.tries >= LAUNCH_TRIES:
             self.driver.never_started(self)
         else:
@@ -466,7 +500,7 @@ class Runner:
                 signal.set_wakeup_fd(-1)
                 for descriptor in (self.reader, self.writer):
                     os.close(descriptor)
-                step.Step(wanted, words_in, words_out).run()
+                step.Step(wanted, words_in, words_out, self.driver.root).run()
             except BaseException:  # the child must not go on as a second driver; its words go to driver.log
                 import traceback
 
@@ -475,11 +509,24 @@ class Runner:
                 os._exit(0)
         return pid
 
+    def _unpacking(self, wanted: str) -> list[str]:
+        """The step of a node that sees none of our folders: what it needs is the first that it hears from us."""
+        import sys
+
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        with open(os.path.join(self.driver.root, "along.tgz"), "rb") as stream:
+            along = stream.read()
+        self.unsent = b"%012d" % len(along) + along
+        name = f"pailot-{self.driver.job}-"
+        return ["sh", "-c", unpack.FIND, sys.executable, unpack.STEP, wanted, self.driver.payload["nodeFolder"], name]
+
     def _srun(self, wanted: dict[str, Any], words_in: int, words_out: int) -> int:
         import sys
 
         role = self.driver.payload["roles"][self.role]
         command = [sys.executable, "-I", "-S", "-B", sys.path[0], "step", json.dumps(wanted)]
+        if self.driver.root:
+            command = self._unpacking(json.dumps(wanted))
         words = allocation.srun(
             self.slot,
             name=f"{self.role}.{self.index}",
@@ -488,7 +535,7 @@ class Runner:
             gpus=role["gres"],
             command=command,
         )
-        log = os.open(os.path.join(self.task["folder"], "srun.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        log = os.open(os.path.join(self.folder, "srun.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         files = [(os.POSIX_SPAWN_DUP2, words_in, 0), (os.POSIX_SPAWN_DUP2, words_out, 1), (os.POSIX_SPAWN_DUP2, log, 2)]
         signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD)
         try:
@@ -533,5 +580,8 @@ def _python() -> str:
 
 
 def main(words: list[str]) -> int:
-    """The whole attempt, as a program; `words` name its folder."""
-    return Driver(words[0], dict(os.environ)).run()
+    """The whole attempt, as a program; `words` name its folder and, where no home is shared, that of this node."""
+    folder, *roots = words
+    if roots:
+        write_record(os.path.join(roots[0], "driver.json"), {"pid": os.getpid()}, durable=False)
+    return Driver(folder, dict(os.environ), *roots).run()

@@ -7,6 +7,7 @@ secrets, which so are in no file and on no command line. When the driver is gone
 from __future__ import annotations
 
 import _socket as socket
+import binascii
 import json
 import os
 import select
@@ -14,9 +15,10 @@ import signal
 
 from .. import processes
 from ..ports import Ports
-from ..records import read_record
+from ..records import read_record, write_record
 from ..shim import claim_stop, run_and_exit
 from ..task import Task
+from .carry import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,11 +32,19 @@ PASSED_ON = (
 """What a task is told of its allocation. Not its rank among steps, which libraries would take for that in the job."""
 
 
+BRING_MILLISECONDS = 500
+"""So often what was written is looked for without being told, where it has to be brought to the driver."""
+
+
 class Step:
     """One task on its node."""
 
-    def __init__(self, wanted: Mapping[str, Any], words_in: int, words_out: int) -> None:
+    def __init__(self, wanted: Mapping[str, Any], words_in: int, words_out: int, root: str = "", *, apart: bool = False) -> None:
         self.wanted = wanted
+        self.root = root
+        """Where no home is shared: the folder of this node that holds what came along."""
+        self.tree = Tree(os.path.join(root, "attempt", "tasks")) if apart else None
+        """Whether the driver has a folder of its own, to which ours is brought."""
         self.words_in, self.words_out = words_in, words_out
         self.buffer = b""
         self.shim = 0
@@ -57,7 +67,7 @@ class Step:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         try:
-            self._say(event="ready", host=node_name(), address=address(), ports=self._take_ports())
+            self._say(event="ready", host=node_name(), address=address(), ports=self._take_ports(), root=self.root)
         except Exception as error:  # whatever it is, the driver must hear it, and the task does not start
             self._say(event="unfit", reason=str(error))
             return
@@ -65,7 +75,7 @@ class Step:
         for descriptor in (self.words_in, self.channel.fileno(), wake):
             poller.register(descriptor, select.POLLIN)
         while not self.over:
-            for descriptor, _ in poller.poll():
+            for descriptor, _ in poller.poll(None if self.tree is None else BRING_MILLISECONDS):
                 if descriptor == self.words_in:
                     if not self._hear():
                         poller.unregister(self.words_in)
@@ -74,6 +84,7 @@ class Step:
                     os.read(wake, 4096)
                 else:
                     self._pass_on()
+            self._bring()
             self._reap()
 
     def _take_ports(self) -> dict[str, list[int]]:
@@ -94,7 +105,7 @@ class Step:
         for line in lines:
             word = json.loads(line)
             if "task" in word:
-                self._start(word["task"], word["base"])
+                self._start(word["task"], word["base"], word.get("peers"))
             elif "stop" in word:
                 self._stop(word["stop"])
         return bool(data)
@@ -107,6 +118,13 @@ class Step:
         except OSError:
             pass  # nobody listens any more; the records tell
 
+    def _bring(self) -> None:
+        """To the driver, where it does not see our folder."""
+        if self.tree is not None and self.folder:
+            for path, offset, data in self.tree.news():
+                text = binascii.b2a_base64(data, newline=False).decode("ascii")
+                self._say(event="piece", path=os.path.join("tasks", path), offset=offset, data=text)
+
     def _driver_lost(self) -> None:
         if self.alive >= 0:
             os.close(self.alive)
@@ -115,7 +133,7 @@ class Step:
 
     # The task
 
-    def _start(self, fields: dict[str, Any], base: Mapping[str, str]) -> None:
+    def _start(self, fields: dict[str, Any], base: Mapping[str, str], peers: dict[str, Any] | None) -> None:
         if self.shim:
             return
         here = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
@@ -126,6 +144,8 @@ class Step:
         fields["hidden"], fields["wrapper"] = tuple(fields["hidden"]), tuple(fields["wrapper"])
         task = Task(**fields)
         self.folder, self.attempt_folder = task.folder, task.attempt_folder
+        if self.root:
+            self._unpack(task, peers)
         if not os.path.isdir(task.work_dir) or not os.path.isdir(task.folder):
             missing = task.work_dir if os.path.isdir(task.folder) else task.folder
             self._say(event="unfit", reason=f"{node_name()} does not see the folder {missing}")
@@ -139,6 +159,18 @@ class Step:
             for descriptor in (self.words_in, self.words_out):
                 os.close(descriptor)
             run_and_exit(task, self.shim_channel.fileno(), self.liveness)
+
+    def _unpack(self, task: Task, peers: dict[str, Any] | None) -> None:
+        """The folders that the login node makes where they are shared; what came along is in the working directory."""
+        import shutil
+
+        for folder in (task.folder, task.work_dir):
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+        files = os.path.join(self.root, "files")
+        if os.path.isdir(files):
+            shutil.copytree(files, task.work_dir, symlinks=True, dirs_exist_ok=True)
+        if self.tree is not None and peers is not None:
+            write_record(os.path.join(task.attempt_folder, "peers.json"), peers, durable=False)
 
     def _stop(self, stop: Mapping[str, Any]) -> None:
         """From this node, too, so that the shim sees it whatever the file system remembers."""
@@ -164,6 +196,7 @@ class Step:
                 word = json.loads(message)
             except ValueError:
                 continue  # cut off; the folder holds the truth
+            self._bring()  # first: whoever hears of something finds it
             if word["event"] != "ended":  # said below, when it is certain
                 self._say(**word)
 
@@ -180,6 +213,7 @@ class Step:
                 final = read_record(os.path.join(self.folder, "final.json"))
                 if final is None:
                     processes.kill_all(os.getpid())
+                self._bring()
                 self._say(event="final", final=final)
                 self.over = True
 
@@ -211,9 +245,18 @@ def address() -> str:
 
 
 def main(words: list[str]) -> int:
-    """The whole life of a step, as a program."""
+    """The whole life of a step, as a program: WANTED, and where no home is shared the folder that it unpacked."""
     words_out = os.dup(1)
     os.set_inheritable(words_out, False)
     os.dup2(2, 1)  # nothing but words may go that way
-    Step(json.loads(words[0]), 0, words_out).run()
+    wanted, *roots = words
+    if not roots:
+        Step(json.loads(wanted), 0, words_out).run()
+        return 0
+    try:
+        Step(json.loads(wanted), 0, words_out, roots[0], apart=True).run()
+    finally:
+        import shutil
+
+        shutil.rmtree(roots[0], ignore_errors=True)
     return 0

@@ -1,0 +1,117 @@
+"""For clusters whose nodes do not see the home of the login node: all that an attempt needs travels in its batch script."""
+
+from __future__ import annotations
+
+import os
+
+from ...runtime.slurm import unpack
+from ..base import EngineError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..base import Attempt
+
+LIMIT_BYTES = 2_500_000
+"""Slurm takes scripts of up to 4 MiB unless its configuration says otherwise, and packing for text adds a third."""
+NOT_SEEN = 98
+"""The batch script's status where its node does not see the attempt's folder."""
+UNSHARED = "unshared"
+"""The file in an attempt's folder that says so."""
+SCRIPT_END = """
+# The nodes do not see the folders of the login node: Pailot's driver and what it needs stand below. It needs Python 3.9 or newer.
+umask 077
+root=${{PAILOT_NODE_FOLDER:-${{TMPDIR:-/tmp}}}}/pailot-$SLURM_JOB_ID
+mkdir -p "${{root%/*}}"
+mkdir "$root" || {{ [ -O "$root" ] && [ ! -L "$root" ]; }} || exit 96
+mkdir -p "$root/attempt"
+exec >>"$root/attempt/driver.log" 2>&1
+exec sh -c {find} "${{PAILOT_PYTHON:-python3}}" {driver} "$root" <<'PAILOT_END'
+{archive}
+PAILOT_END
+"""
+
+
+def wanted(setting: str, folder: str, number: int) -> bool:
+    """Whether the attempt in this folder takes everything along: as set, or because a node did not see an earlier one's."""
+    if setting not in ("auto", "yes", "no"):
+        raise EngineError(f"slurm_shared_home: should be auto, yes or no, is '{setting}'")
+    if setting != "auto":
+        return setting == "no"
+    parent = os.path.dirname(folder)
+    return any(os.path.exists(os.path.join(parent, str(earlier), UNSHARED)) for earlier in range(number))
+
+
+def check(attempt: Attempt) -> None:
+    """Refuse what lies on the login node and cannot be taken along."""
+    plan = attempt.plan
+    missing = sorted({each.kind for role in plan.roles.values() for each in role.provisions if each.kind != "code"})
+    if plan.options.channels:
+        missing.append("channels")
+    if missing:
+        raise EngineError(
+            f"the nodes do not see this home (slurm_shared_home), and this cannot be taken along: {', '.join(missing)}"
+        )
+
+
+def script(head: str, code: str, attempt: Attempt, payload: bytes, sealed: bytes) -> str:
+    """The batch script with everything in it; `head` is that of an ordinary one, `sealed` the secrets."""
+    import base64
+    import shlex
+    import tempfile
+
+    with tempfile.TemporaryDirectory(dir=attempt.folder) as folder:
+        packed_for_all = _along(code, _files(attempt, os.path.join(folder, "files")))
+    along = {"along.tgz": packed_for_all, "attempt/payload.json": payload, "attempt/orders": b"", "attempt/events": b""}
+    if sealed:
+        along["attempt/secrets.once"] = sealed
+    packed = _tar(along)
+    if len(packed) > LIMIT_BYTES:
+        size, most = len(packed) / 1e6, LIMIT_BYTES / 1e6
+        words = f"what the job takes along to its nodes is {size:.1f} MB packed, {most:.1f} MB at most fit into a batch script"
+        raise EngineError(f"{words}; put the code where the nodes see it")
+    end = SCRIPT_END.format(
+        find=shlex.quote(unpack.FIND), driver=shlex.quote(unpack.DRIVER), archive=base64.encodebytes(packed).decode().strip()
+    )
+    return head + end
+
+
+def _files(attempt: Attempt, folder: str) -> str:
+    """The folder whose content every task finds in its working directory: the job's code; empty where there is none."""
+    import shutil
+
+    from ..local import provide
+
+    plan = attempt.plan
+    if attempt.code:
+        shutil.copytree(attempt.code, folder, symlinks=True, dirs_exist_ok=True)
+    if plan.options.code:
+        os.makedirs(folder, exist_ok=True)
+        places = {(role.name, index): folder for role in plan.roles.values() for index in range(role.instances)}
+        provide.bring_code(plan, places, attempt.cache, cwd=attempt.cwd, leave_out=[attempt.home])
+    return folder if os.path.isdir(folder) else ""
+
+
+def _along(code: str, files: str) -> bytes:
+    """What every node gets."""
+    import io
+    import tarfile
+
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        archive.add(code, "code", filter=lambda entry: None if entry.name.endswith("__pycache__") else entry)
+        if files:
+            archive.add(files, "files")
+    return stream.getvalue()
+
+
+def _tar(contents: dict[str, bytes]) -> bytes:
+    import io
+    import tarfile
+
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for name, data in contents.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(data), 0o600
+            archive.addfile(entry, io.BytesIO(data))
+    return stream.getvalue()
