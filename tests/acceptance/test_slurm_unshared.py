@@ -161,3 +161,19 @@ def test_what_cannot_be_taken_along_is_refused(login: Login) -> None:
     done = login.run(job(role("true"), options="code: code"), "--quiet")
     assert (done.status, done.out) == (1, "")
     assert "2.5 MB at most fit into a batch script" in done.err
+
+
+def test_roles_of_different_shapes_and_a_shell_beside_a_held_task(login: Login) -> None:
+    """The components of a heterogeneous job, too, hear what they need from the driver."""
+    text = job(
+        role(SLEEP, "ps", memory=300), role("exit 5", "worker", gpu=2), options="holdOnFailureMinutes: 10, graceSeconds: 1"
+    )
+    process = login.start(text)
+    assert process.stderr
+    assert any("pailot enter" in line for line in process.stderr)
+    entered = login.pailot("enter", "demo", "worker", "0", "--command", "echo $SLURMD_NODENAME; pwd")
+    host, place = entered.out.splitlines()
+    assert host == login.show()["taskRoles"]["worker"]["tasks"][0]["host"]
+    assert place.startswith(login.environment["PAILOT_SLURM_NODE_FOLDER"])
+    process.send_signal(signal.SIGINT)
+    assert ended(process).status in (1, 3)

@@ -15,5 +15,7 @@ def words(task_folder: str, *, terminal: bool) -> list[str]:
     node = placed.get("hosts", {}).get(f"{role}:{index}")
     if not node:
         return []
-    step = ["srun", f"--jobid={placed['slurmJob']}", "--overlap", "--nodes=1", "--ntasks=1", f"--nodelist={node}"]
+    component = placed.get("components", {}).get(f"{role}:{index}")
+    of = [] if component is None else [f"--het-group={component}"]
+    step = ["srun", f"--jobid={placed['slurmJob']}", *of, "--overlap", "--nodes=1", "--ntasks=1", f"--nodelist={node}"]
     return [*step, "--quiet", "--mem=0", "--gres=none", "--chdir=/", *(["--pty"] if terminal else [])]

@@ -163,6 +163,7 @@ class Driver:
                 "host": self.tasks[0].place["host"],
                 "hosts": {name: each.place["host"] for name, each in named.items()},
                 "ports": {name: each.place["ports"] for name, each in named.items()},
+                "components": {name: each.slot.group for name, each in named.items() if each.slot.group >= 0},
             },
             durable=False,
         )

@@ -41,6 +41,7 @@ class Mirror:
         self.heard = b""
         self.began = self.arrived = False
         self.wanted: dict[str, Any] | None = None
+        self.component: tuple[str, ...] = ()
 
     def run(self) -> None:
         pause = SHORTEST
@@ -63,11 +64,21 @@ class Mirror:
         for line in done.stdout.splitlines():
             number, state, node = line.split("|", 2)
             if number in (self.job, f"{self.job}+0"):
+                self.component = ("--het-group=0",) if number != self.job else ()
                 return state, "" if node in ("", "n/a") else node
         return ("GONE" if done.returncode == 0 or "Invalid job id" in done.stderr else "UNKNOWN"), ""
 
     def _fetch(self, node: str) -> None:
-        words = ["srun", f"--jobid={self.job}", "--overlap", "--nodes=1", "--ntasks=1", f"--nodelist={node}", "--quiet"]
+        words = [
+            "srun",
+            f"--jobid={self.job}",
+            *self.component,
+            "--overlap",
+            "--nodes=1",
+            "--ntasks=1",
+            f"--nodelist={node}",
+            "--quiet",
+        ]
         words += ["--mem=0", "--gres=none", "--chdir=/", "--unbuffered", "--job-name=pailot-fetch", "sh", "-c", FIND]
         words += ["sh", self.job, self.base]
         with open(os.path.join(self.folder, "mirror.log"), "ab") as log:

@@ -1,0 +1,72 @@
+"""A copy of a folder that is brought piece after piece, by somebody who may be interrupted at any of them."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pailot.runtime.slurm.carry import EVENTS, PIECE, Tree, put
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(["tasks/a/all", EVENTS, "driver.log"]), st.binary(max_size=20)),
+        st.tuples(st.just("tasks/a/final.json"), st.binary(min_size=1, max_size=20)),
+        st.integers(0, 5),  # so many pieces arrive, then the connection breaks
+    ),
+    max_size=20,
+)
+
+
+def sizes(folder: Path) -> dict[str, int]:
+    return {path: (folder / path).stat().st_size for path in Tree(str(folder)).files()}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path: (folder / path).read_bytes() for path in Tree(str(folder)).files()}
+
+
+@settings(deadline=None)
+@given(STEPS)
+def test_the_copy_is_whole_whenever_it_is_interrupted(steps: list[tuple[str, bytes] | int]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        there, here = Path(name, "there"), Path(name, "here")
+        for folder in (there, here):
+            (folder / "tasks/a").mkdir(parents=True)
+        for each in steps:
+            if isinstance(each, int):
+                for piece, _ in zip(Tree(str(there), sizes(here)).news(), range(each), strict=False):
+                    put(str(here), *piece)
+            else:
+                path, data = each
+                with open(there / path, "wb" if path.endswith(".json") else "ab") as stream:
+                    stream.write(data)
+        for piece in Tree(str(there), sizes(here)).news():
+            put(str(here), *piece)
+        assert contents(here) == contents(there)
+
+
+def test_what_the_journal_tells_of_is_brought_before_it(tmp_path: Path) -> None:
+    (tmp_path / EVENTS).write_bytes(b"one\n")
+    (tmp_path / "zz").write_bytes(b"x" * (PIECE + 1))
+    news = Tree(str(tmp_path)).news()
+    first = next(news)
+    (tmp_path / EVENTS).write_bytes(b"one\ntwo of something that comes later\n")
+    found = [first, *news]
+    assert [(path, offset, len(data)) for path, offset, data in found if data] == [
+        ("zz", 0, PIECE),
+        ("zz", PIECE, 1),
+        (EVENTS, 0, 4),
+    ]
+
+
+def test_what_is_one_sides_own_stays_there(tmp_path: Path) -> None:
+    (tmp_path / "tasks/a/work").mkdir(parents=True)
+    for name in ("orders", "secrets.once", "payload.json", ".part", "tasks/a/work/mine"):
+        (tmp_path / name).write_bytes(b"x")
+    assert list(Tree(str(tmp_path)).news()) == []
+    with pytest.raises(ValueError, match="not below"):
+        put(str(tmp_path), "../outside", 0, b"x")
