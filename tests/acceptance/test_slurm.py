@@ -142,7 +142,7 @@ def test_a_python_of_3_9_on_the_node_is_enough(login: Login) -> None:
     old = next(iter(sorted((Path.home() / ".pyenv/versions").glob("3.9.*/bin/python3.9"))), None)
     if old is None:
         pytest.skip("there is no Python 3.9")
-    text = job(role("echo here; false", instances=2, retries=1))
+    text = job(role("echo here; false", instances=2, retries=1, failed=2))
     plain = "from pailot.engines.slurm import travel; travel.interpreter = lambda: {!r}; from pailot.cli.main import main; main()"
     (login.cwd / "job.yaml").write_text(text)
     command = [sys.executable, "-c", plain.format(str(old)), "run", "-e", "slurm", "--quiet", "job.yaml"]

@@ -14,6 +14,7 @@ import pytest
 from ..parts.slurm import Cluster, cluster
 from .runs import job, processes_with, role, wait_for
 from .test_slurm import LONG, SLEEP, Login, ended, first_line
+from .test_slurm import test_a_python_of_3_9_on_the_node_is_enough as python_of_3_9_is_enough
 
 
 @pytest.fixture
@@ -177,3 +178,7 @@ def test_roles_of_different_shapes_and_a_shell_beside_a_held_task(login: Login) 
     assert place.startswith(login.environment["PAILOT_SLURM_NODE_FOLDER"])
     process.send_signal(signal.SIGINT)
     assert ended(process).status in (1, 3)
+
+
+def test_a_python_of_3_9_is_enough_here_too(login: Login) -> None:
+    python_of_3_9_is_enough(login)

@@ -29,7 +29,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path: (folder / path).read_bytes() for path in Tree(str(folder)).files()}
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(STEPS)
 def test_the_copy_is_whole_whenever_it_is_interrupted(steps: list[tuple[str, bytes] | int]) -> None:
     with tempfile.TemporaryDirectory() as name:
