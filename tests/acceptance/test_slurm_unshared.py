@@ -135,7 +135,7 @@ def test_the_launcher_and_its_mirror_die_and_whoever_waits_fetches_it(login: Log
 
 @pytest.mark.parametrize("instances", [1, 2])
 def test_a_cancel_in_slurm_stops_the_job(login: Login, instances: int) -> None:
-    """Of a step on another node the last words may be missing then: Slurm ends its srun together with the task."""
+    """The last words may be missing then: Slurm ends the steps that bring them together with the tasks."""
     commands = f"trap 'echo saved; exit 1' TERM; echo ready; {SLEEP}"
     process = login.start(job(role(commands, instances=instances, retries=3)), "--quiet")
     for _ in range(instances):
@@ -143,7 +143,6 @@ def test_a_cancel_in_slurm_stops_the_job(login: Login, instances: int) -> None:
     login.slurm.slurm("scancel", login.slurm_job())
     done = ended(process)
     assert done.status == 3, done
-    assert instances > 1 or done.out.count("saved") == 1, done
     assert login.show()["reason"] == "it was cancelled in Slurm (scancel)"
 
 

@@ -51,7 +51,7 @@ class Mirror:
                 self.began = False
                 self._fetch(node)
                 pause = SHORTEST if self.began else pause
-            elif state not in LIVES:
+            elif state not in LIVES or not os.path.isdir(self.folder):
                 return
             if not self.arrived:
                 time.sleep(pause)
