@@ -63,8 +63,12 @@ def login(tmp_path: Path, slurm: Cluster) -> Iterator[Login]:
 
 
 def first_line(process: subprocess.Popen[str]) -> str:
+    """What the job says next; bash has words of its own for what was stopped."""
     assert process.stdout
-    return process.stdout.readline()
+    line = process.stdout.readline()
+    while line.endswith("Terminated\n"):
+        line = process.stdout.readline()
+    return line
 
 
 def ended(process: subprocess.Popen[str]) -> Result:
