@@ -194,7 +194,7 @@ def test_after_its_grace_a_stubborn_task_is_killed_with_all_it_started(place: Pl
     marker = f"marker-{place.folder.name}-grace"
     tidy = "  - {name: tidy, type: script, callbacks: [{event: containerExit, commands: [echo tidied]}]}"
     commands = f"{daemon(marker)}; trap '' TERM; echo ready; {SLEEP}"
-    process = place.start(place.job(role(commands, listed="tidy"), prerequisites=tidy, options="graceSeconds: 0.3"))
+    process = place.start(place.job(role(commands, listed="tidy"), prerequisites=tidy, options="graceSeconds: 3"))
     assert out(process).readline() == "ready\n"
     printed, _ = interrupt(process, place)
     assert (process.returncode, printed) == (3, "tidied\n")

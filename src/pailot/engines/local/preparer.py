@@ -7,7 +7,7 @@ import os
 import signal
 
 from ...protocol.problems import PailotError
-from ..base import EngineError
+from ..base import EngineError, Unreachable
 from .children import CHILDREN
 
 TYPE_CHECKING = False
@@ -44,12 +44,12 @@ class Preparer:
             os.setsid()
             CHILDREN.keep_only((self.answer, *keep))
             try:
-                told = pickle.dumps((work(), ""))
+                told = pickle.dumps((work(), "", False))
                 status = 0
             except PailotError as error:
-                told = pickle.dumps((None, str(error)))
+                told = pickle.dumps((None, str(error), isinstance(error, Unreachable)))
             except OSError as error:
-                told = pickle.dumps((None, f"{error.strerror} ({error.filename})" if error.filename else str(error)))
+                told = pickle.dumps((None, f"{error.strerror} ({error.filename})" if error.filename else str(error), False))
             with os.fdopen(os.dup(self.answer), "wb") as stream:
                 stream.write(told)
         finally:
@@ -68,9 +68,9 @@ class Preparer:
             told = stream.read()
         if not told:
             raise EngineError(f"what the job needs could not be prepared: that process ended with status {self.status}")
-        answer, problem = pickle.loads(told)  # noqa: S301  # our own child wrote it, in memory
+        answer, problem, unreachable = pickle.loads(told)  # noqa: S301  # our own child wrote it, in memory
         if problem:
-            raise EngineError(problem)
+            raise Unreachable(problem) if unreachable else EngineError(problem)
         return answer
 
 
