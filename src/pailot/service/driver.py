@@ -194,6 +194,7 @@ class Driver:
                 self.engine.stop(attempt, 0, "completed", now=True)
                 while self.engine.alive():
                     yield self._until(None)
+                    self.engine.events()
                     self.engine.newly_ended(attempt)
             words = (
                 str(error)
@@ -224,19 +225,12 @@ class Driver:
 
     def _drive(self, attempt: Attempt, deadline: float | None) -> Steps[tuple[str, Verdict]]:
         tally = Tally(self.rules)
-        claimed = 0
+        unclaimed = self.plan.task_count
         cause, verdict = "user", None
         hands_on = getattr(self.engine, "hands_on", False)  # an option: whoever runs the job applies its policy, and retries
         while self.engine.alive():
             yield self._until(deadline)
-            for event in self.engine.events():
-                claimed += event["event"] == "claimed"
-                self._seen(attempt, event)
-            if claimed >= self.plan.task_count:
-                claimed = -(1 << 40)
-                if self.folder.durable:
-                    self.folder.mark_started(attempt.number)
-                self.on_started()
+            unclaimed = self._listen(attempt, unclaimed)
             for task in self.engine.newly_ended(attempt):
                 final = task.final or {}
                 self._happened("task-ended", role=task.role, index=task.index, attempt=attempt.number, **_brief(final))
@@ -268,8 +262,7 @@ class Driver:
             elif verdict is None and deadline is not None and time.monotonic() >= deadline:
                 deadline = None
                 self._stop(attempt, "timeout")
-        for event in self.engine.events():
-            self._seen(attempt, event)  # said between the last look and the end
+        self._listen(attempt, unclaimed)  # to what was said between the last look and the end
         decided = getattr(self.engine, "decided", None)
         if decided is not None:
             self.retries.update(getattr(self.engine, "retries", {}))
@@ -277,6 +270,18 @@ class Driver:
         if verdict is None:
             return self._verdict_of_a_stop()
         return cause, verdict
+
+    def _listen(self, attempt: Attempt, unclaimed: int) -> int:
+        """Take in what the engine tells; answers how many tasks are still to be claimed of so many."""
+        before = unclaimed
+        for event in self.engine.events():
+            unclaimed -= event["event"] == "claimed"
+            self._seen(attempt, event)
+        if unclaimed <= 0 < before:
+            if self.folder.durable:
+                self.folder.mark_started(attempt.number)
+            self.on_started()
+        return unclaimed
 
     def _verdict_of_a_stop(self) -> tuple[str, Verdict]:
         if self.stop_sent == "timeout":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pailot.engines.openpai.answers import read_job
+from pailot.engines.openpai.engine import OpenpaiEngine
 from pailot.engines.openpai.mirror import TaskLogs
 from pailot.runtime.masking import Masker
 
@@ -89,3 +91,22 @@ def test_a_job_that_was_just_stored() -> None:
     seen = read_job({"name": "demo", "jobStatus": {"state": "WAITING"}, "taskRoles": {}}, {"w": 1})
     assert (seen.state, seen.attempt, seen.tasks) == ("WAITING", 0, ())
     assert read_job({"jobStatus": {"state": "COMPLETING"}}, {}).state == "UNKNOWN"
+
+
+def test_nothing_that_was_told_waits_for_the_next_to_be_told() -> None:
+    """Whoever asks whether the job goes on takes in what is new; the driver must still be woken for it."""
+    engine = OpenpaiEngine()
+    engine._tell({"event": "state", "state": "WAITING", "reason": "it can never start"})
+    engine.alive()
+    assert _is_woken(engine)
+    assert [event["reason"] for event in engine.events()] == ["it can never start"]
+    assert not _is_woken(engine)
+    engine._tell({"event": "task-ended", "role": "main", "index": 0, "final": {"outcome": "succeeded"}})
+    engine.alive()
+    assert _is_woken(engine)
+
+
+def _is_woken(engine: OpenpaiEngine) -> bool:
+    descriptor = engine.changes()
+    assert descriptor is not None
+    return bool(select.select([descriptor], [], [], 0)[0])

@@ -105,10 +105,12 @@ class OpenpaiEngine:
         self._follower.start()
         while self._submitted is None and self._error is None:
             yield None
+            self._drain()
             self._take()
         if self._error is not None:
             self._follower = None
             raise self._error
+        self._wake()  # what came along with it has been taken, and is still to be handed out
         if text is not None:
             assert self._submitted is not None
             write_record(path, {**known, "submitted": True, "server": self._submitted["server"]})
@@ -132,12 +134,14 @@ class OpenpaiEngine:
 
     def alive(self) -> bool:
         self._take()
-        return self._follower is not None and self._verdict is None
+        return self._follower is not None and (self._verdict is None or bool(self._ended))
 
     def changes(self) -> int | None:
+        """Readable as long as there may be something that `events` and `newly_ended`, called in this order, have not answered."""
         return self._reader
 
     def events(self) -> Sequence[Mapping[str, Any]]:
+        self._drain()
         self._take()
         events, self._events = self._events, []
         return events
@@ -178,16 +182,22 @@ class OpenpaiEngine:
     def _tell(self, event: dict[str, Any]) -> None:
         """From the other thread."""
         self._told.append(event)
+        self._wake()
+
+    def _wake(self) -> None:
         try:
             os.write(self._writer, b"!")
         except BlockingIOError:
             pass  # enough wake-up calls are waiting
 
-    def _take(self) -> None:
+    def _drain(self) -> None:
+        """Only by who hands out next: whoever else took the call would have taken it from the driver, who then waits for ever."""
         try:
             os.read(self._reader, 1 << 16)
         except BlockingIOError:
             pass  # nothing new
+
+    def _take(self) -> None:
         while self._told:
             event = self._told.popleft()
             kind = event["event"]
