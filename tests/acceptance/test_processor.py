@@ -36,6 +36,8 @@ from pailot.processor import (
     setup_default_session,
 )
 
+from ..parts import meeting
+
 ROOT = Path(__file__).parents[2]
 LOCAL = Session(engine="local")
 
@@ -49,6 +51,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path / "here"
+
+
+def without(folder: Path, *programs: str) -> str:
+    """A folder with all programs of the PATH but these."""
+    folder = folder / "bin"
+    folder.mkdir()
+    for place in os.environ["PATH"].split(":"):
+        for name in os.listdir(place) if os.path.isdir(place) else ():
+            if name not in programs and not (folder / name).is_symlink():
+                (folder / name).symlink_to(Path(place, name))
+    return str(folder)
 
 
 def processor(command: str | list[str], **more: Any) -> Processor:
@@ -134,6 +147,20 @@ def test_instances_find_each_other(job_type: str, names: list[str]) -> None:
         assert told["task"] == {"type": "worker", "index": 0}
     if job_type == "MPIJob":
         assert [line for line in job.logs(0) if line.endswith("slots=1")] == ["127.0.0.1 slots=1"] * 2
+
+
+@pytest.mark.parametrize("mounted", [True, False])
+def test_each_instance_has_a_place_of_its_own(here: Path, mounted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if mounted and not sandbox.works():
+        pytest.skip("bubblewrap does not work here: sudo apt-get install bubblewrap")
+    if not mounted:
+        monkeypatch.setenv("PATH", without(here, "bwrap"))
+    (here / "code").mkdir()
+    (here / "code" / "meet.py").write_text(meeting.PROGRAM)
+    (here / "code" / "given").write_text("code")
+    job = processor("python3 meet.py", source_dir="code", instance_count=3).run(outputs={"model": "model"}, show_logs=False)
+    assert {index: list(job.logs(index)) for index in range(3)} == meeting.expected(3)
+    assert sorted(path.name for path in (here / "model").iterdir()) == ["0", "1", "2"]
 
 
 def test_what_did_not_succeed_is_never_taken_for_success() -> None:

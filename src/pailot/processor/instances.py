@@ -7,7 +7,9 @@ from ..settings import Settings
 from ..values import Value
 from .errors import InvalidProcessor
 
-LOCAL = ("local", "local_gpu")
+LOCAL, LOCAL_GPU = "local", "local_gpu"
+ELSEWHERE = (1, 2048)
+"""CPUs and memory of an instance of no particular type that does not run on this machine."""
 
 # vCPUs, memory in MB, GPUs of some of Alibaba's machine types; `instance_types` in the settings adds others.
 KNOWN = {
@@ -37,26 +39,38 @@ class Machine(Value):
     """NPROC_PER_NODE: one for each GPU, at least one."""
 
 
-def machine_of(instance_type: str | None, instances: int) -> Machine:
-    """The resources of a machine type; 'local' is this machine, shared among the instances."""
-    if instance_type is None or instance_type in LOCAL:
-        from glob import glob
+def machine_of(instance_type: str | None, instances: int, *, here: bool) -> Machine:
+    """The resources of a machine type.
 
-        gpus = len(glob("/dev/nvidia[0-9]*"))  # seen by all instances, and waited for by none
-        share = max(1, instances)
-        return Machine(max(1, machine.cpus() // share), max(256, machine.memory_mb() // share), 0, max(1, gpus))
+    'local' is this machine, shared among the instances, and 'local_gpu' that with its GPUs; on machines that are not `here`
+    a modest one, unless the settings say what it is.
+    """
     table = Settings()["instance_types"]
-    if instance_type in table:
-        node = table[instance_type]
+    name = instance_type or LOCAL
+    if name in table:
+        node = table[name]
         try:
             cpu, memory, gpu = int(node["cpu"]), int(node["memoryMB"]), int(node.get("gpu", 0))
         except (KeyError, TypeError, ValueError):
-            raise InvalidProcessor(f"instance_types in the settings: '{instance_type}' should have cpu, memoryMB, gpu") from None
-        return Machine(cpu, memory, gpu, max(1, gpu))
-    if instance_type not in KNOWN:
-        words = f'"{instance_type}" = {{cpu = 4, memoryMB = 8192, gpu = 0}}'
+            raise InvalidProcessor(f"instance_types in the settings: '{name}' should have cpu, memoryMB, gpu") from None
+    elif name in KNOWN:
+        cpu, memory, gpu = KNOWN[name]
+    elif name in (LOCAL, LOCAL_GPU):
+        cpu, memory, gpu = _share(instances, gpus=name == LOCAL_GPU) if here else (*ELSEWHERE, int(name == LOCAL_GPU))
+    else:
+        words = f'"{name}" = {{cpu = 4, memoryMB = 8192, gpu = 0}}'
         raise InvalidProcessor(
-            f"the instance type '{instance_type}' is not known; use 'local', or say in pailot.toml, in instance_types: {words}"
+            f"the instance type '{name}' is not known; use 'local', or say in pailot.toml, in instance_types: {words}"
         )
-    cpu, memory, gpu = KNOWN[instance_type]
     return Machine(cpu, memory, gpu, max(1, gpu))
+
+
+def _share(instances: int, *, gpus: bool) -> tuple[int, int, int]:
+    """What each of the instances has of this machine."""
+    share = max(1, instances)
+    found = 0
+    if gpus:
+        from ..engines.local.gpus import discover
+
+        found = max(1, len(discover()) // share)  # the engine says it if there is none
+    return max(1, machine.cpus() // share), max(256, machine.memory_mb() // share), found

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from ..sdk.run import Run
     from .records import Record
 
+HERE = ("local", "docker")
+"""The engines of this machine."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _OTHER = re.compile(r"[^A-Za-z0-9_]")
 
@@ -145,13 +147,13 @@ class Processor:
 
     def _start(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> TrainingJob:
         session = self.session or get_default_session()
-        machine = machine_of(self.instance_type, self.instance_count)
         self._check_values()
         package.check_source(self.source_dir)
         name = self._new_name()
         found_in = self._inputs(inputs, session)
         found_out = self._outputs(outputs, session, name)
         engine = None if session.server else session.engine_for(self.instance_type)
+        machine = machine_of(self.instance_type, self.instance_count, here=engine in HERE)
         self._warn(engine)
         if engine is not None:
             from ..engines.registry import check

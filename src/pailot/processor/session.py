@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..settings import Settings
-from .instances import LOCAL
+from .instances import LOCAL, LOCAL_GPU
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Session:
     def engine_for(self, instance_type: str | None) -> str:
         """The session's own, else the setting; else, for 'local', containers where an engine answers; else plain processes."""
         chosen = self.engine or os.environ.get("PAILOT_ENGINE")
-        if chosen is None and instance_type is not None and instance_type in LOCAL and _containers_work():
+        if chosen is None and instance_type in (LOCAL, LOCAL_GPU) and _containers_work():
             return "docker"
         return chosen or "local"
 

@@ -158,7 +158,7 @@ def test_an_allocation_that_we_are_in_is_not_passed_on() -> None:
 
 def test_images_run_in_the_runtime_that_is_set() -> None:
     made = planned(("main", 1, 1, 100, 1))
-    works = {("main", 0): "/work"}
+    works = ["/work"]
     assert containers.wrappers(made, "", "/a", "/c", works) == {}
     apptainer = containers.wrappers(made, "apptainer", "/a", "/c", works)["main"]
     assert apptainer[:3] == ("apptainer", "exec", "--nv")

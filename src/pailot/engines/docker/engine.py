@@ -127,9 +127,6 @@ class DockerEngine(LocalEngine):
             "--label", f"{LABEL}.run={run}",
             "--label", f"{LABEL}.job={attempt.plan.full_name}",
         ]  # fmt: skip
-        if attempt.plan.options.channels:
-            common += words.mount(os.path.join(attempt.folder, "ml"), "/ml")
-            common += [word for path, place in self.shown for word in words.mount(path, f"/ml/{place}")]
         if attempt.hidden:
             common += ["--tmpfs", f"{MEMORY_FOLDER}:rw,noexec,nosuid,mode=1777,size=64m"]
         if program.kind in (DOCKER, PODMAN):
@@ -159,6 +156,7 @@ class DockerEngine(LocalEngine):
         run = os.path.basename(os.path.dirname(os.path.dirname(attempt.folder)))
         mine = [
             *self._common,
+            *(word for path, place in self._mounts(task) for word in words.mount(path, place)),
             "--label", f"{LABEL}.task={task.role}:{task.index}",
             *words.limits(program, role.resources, machine.cpus()),
             *words.devices(program, role.resources, gpus),
@@ -183,6 +181,12 @@ class DockerEngine(LocalEngine):
             wait_until_removed=self._bridged,
         )
         return task.replace(environment=environment, container=made, memory_mb=0, cpus=0)
+
+    def _mounts(self, task: Task) -> list[tuple[str, str]]:
+        """What the task sees below /ml, if the job has channels."""
+        if (task.role, task.index) not in self.views:
+            return []
+        return [*self.views[task.role, task.index].mounts(), *((path, f"/ml/{place}") for path, place in self.shown)]
 
     def _ports_of(self, attempt: Attempt, task: Task) -> list[list[int]]:
         from ...runtime.records import read_record

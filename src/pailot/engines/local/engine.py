@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..base import Attempt
     from .gpus import Gpu
     from .ownership import Owner
+    from .views import View
 
 MAX_TASKS = 4_000
 MAX_LIMITED_TASKS = 128  # to enter a control group takes the kernel 10 ms, one task after the other
@@ -55,6 +56,8 @@ class LocalEngine:
         """A descriptor that becomes readable when the run is to stop, for waits of our own."""
         self.shown: Sequence[tuple[str, str]] = ()
         """What of this machine the tasks see below /ml, as (path, place there)."""
+        self.views: Mapping[tuple[str, int], View] = {}
+        """What each task sees as /ml."""
         self.ports: Ports | None = None
         self.gpus: Gpus | None = None
         self.channel, self._shim_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -96,22 +99,16 @@ class LocalEngine:
         if owner is not None:
             os.chmod(peers, 0o644)
         shared = placing.shared_variables(plan, placement)
-        ml = os.path.join(attempt.folder, "ml") if plan.options.channels else ""
-        seen: list[tuple[str, str]] = []
-        if plan.options.channels:
-            seen = yield from self._fill_channels(attempt, plan.options.channels, ml, stopped)
         wrapper: tuple[str, ...] = ()
+        seen: Sequence[tuple[str, str]] = ()
+        if plan.options.channels:
+            wrapper, seen = yield from self._fill_channels(attempt, plan.options.channels, folders, stopped)
         if attempt.sandbox:
             from .sandbox import wrapper as sandbox
 
-            wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works), *(path for path, _ in seen)], ml)
-        elif ml and plan.options.channels and plan.options.channels.mount and not self.contains:
-            from .sandbox import with_ml
-
-            wrapper = with_ml(ml)
-        if plan.options.channels:
-            shared |= channels.variables(plan.options.channels, channels.INSIDE if wrapper or self.contains else ml, ml)
+            wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works), *(path for path, _ in seen)])
         self.shown = seen
+        inside = bool(wrapper) or self.contains
         place_record(
             os.path.join(attempt.folder, "attempt.json"),
             {
@@ -129,11 +126,13 @@ class LocalEngine:
         if not CHILDREN.crowded:
             gc.freeze()  # or each shim would soon copy all the memory that it shares with us
         for (role, index), work in zip(tasks, works, strict=True):
+            view = self.views.get((role.name, index))
             checkpoint = os.path.join(attempt.checkpoints, f"{role.name}-{index}")  # made by the shim, beside the others
             environment = {
                 **self._inherited(attempt),
                 **role.environment,
                 **shared,
+                **(view.variables(inside=inside) if view else {}),
                 **placing.task_variables(plan, placement, role.name, index),
                 **role.task_environment(index),
                 **(variables(gpus.get((role.name, index), ())) if role.resources.gpu else {}),
@@ -144,7 +143,8 @@ class LocalEngine:
                 "FC_FRAMEWORK_ATTEMPT_ID": str(attempt.number),
                 **plan.options.environment,
             }
-            task = self._task(attempt, role, index, folders[role.name, index], work, environment, wrapper)
+            words = (*wrapper, *view.bound()) if wrapper and view else wrapper
+            task = self._task(attempt, role, index, folders[role.name, index], work, environment, words)
             if owner is not None:
                 task = task.replace(owner=owner.ids, wrapper=(*task.wrapper, *owner.wrapper))
             self._fork(self._around(task, attempt, role, gpus.get((role.name, index), ())), attempt.descriptors)
@@ -369,21 +369,38 @@ class LocalEngine:
             raise EngineError("stopped while waiting for GPUs") from None
 
     def _fill_channels(
-        self, attempt: Attempt, chosen: Channels, ml: str, stopped: Callable[[], bool]
-    ) -> Generator[float | None, None, list[tuple[str, str]]]:
-        """The folders of the job's channels; what takes long is done beside the other runs of this process."""
+        self, attempt: Attempt, chosen: Channels, folders: Mapping[tuple[str, int], str], stopped: Callable[[], bool]
+    ) -> Generator[float | None, None, tuple[tuple[str, ...], list[tuple[str, str]]]]:
+        """The folders of the job's channels; what takes long is done beside the other runs of this process.
+
+        Answers the words before `bash` that make room for a /ml, and what of this machine is shown there.
+        """
+        from . import views
+
+        ml = os.path.join(attempt.folder, "ml")
+        os.makedirs(ml, exist_ok=True)
+        wrapper: tuple[str, ...] = ()
+        if chosen.mount and not attempt.sandbox and not self.contains:
+            from .sandbox import with_ml
+
+            wrapper = with_ml(ml)
+        mounted = bool(wrapper) or attempt.sandbox or self.contains
+
+        self.views = views.make(chosen, ml, folders)
 
         def make() -> list[tuple[str, str]]:
-            return channels.make(chosen, ml, attempt.cache, attempt.cwd, mounted=self.contains)
+            shown = channels.make(chosen, ml, attempt.cache, attempt.cwd, mounted=self.contains)
+            views.fill(self.views, mounted=mounted)
+            return shown
 
         far = channels.fetched(chosen)
         if far and not attempt.number:
             self.waiting(f"fetching {', '.join(far)}")
         if not CHILDREN.crowded or not (far or chosen.code):
-            return make()
+            return wrapper, make()
         from .preparer import in_a_child
 
-        return (yield from in_a_child(make, attempt.descriptors, self, stopped))
+        return wrapper, (yield from in_a_child(make, attempt.descriptors, self, stopped))
 
     def _provide(
         self, attempt: Attempt, works: Sequence[str], stopped: Callable[[], bool]

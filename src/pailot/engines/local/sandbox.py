@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _MADE_NEW = ("dev", "proc", "tmp", "ml")
 
 
-def wrapper(writable: Sequence[str], ml: str = "") -> tuple[str, ...]:
+def wrapper(writable: Sequence[str]) -> tuple[str, ...]:
     """The words before `bash`; an error where bubblewrap is missing or not allowed, never a silent run without."""
     words = ["bwrap", "--unshare-pid", "--die-with-parent", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]  # noqa: S108  # inside the sandbox
     for name in sorted(os.listdir("/")):
@@ -23,22 +23,19 @@ def wrapper(writable: Sequence[str], ml: str = "") -> tuple[str, ...]:
         words += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
     for folder in writable:
         words += ["--bind", folder, folder]
-    if ml:
-        words += ["--bind", ml, "/ml"]
     _probe(words)
     return tuple(words)
 
 
 def with_ml(ml: str) -> tuple[str, ...]:
-    """The words before `bash` that show a folder as /ml and change nothing else; none where bubblewrap does not work."""
+    """The words before `bash` that leave room for /ml and change nothing else; none where bubblewrap cannot show `ml` there."""
     words = ["bwrap", "--die-with-parent", "--tmpfs", "/"]
     for name in sorted(os.listdir("/")):
         path = f"/{name}"
         if name != "ml":
             words += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--dev-bind", path, path]
-    words += ["--bind", ml, "/ml"]
     try:
-        _probe(words)
+        _probe([*words, "--bind", ml, "/ml"])
     except EngineError:
         return ()
     return tuple(words)

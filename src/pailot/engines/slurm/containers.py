@@ -2,26 +2,65 @@
 
 from __future__ import annotations
 
+from ...values import Value
 from ..base import EngineError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ...planning import Plan, RolePlan
+    from ..local.views import View
 
 KNOWN = ("apptainer", "singularity", "podman", "docker")
 # These pass on no variables by themselves, and names are known only when the task starts.
 _WITH_VARIABLES = 'v=(); for n in $(compgen -e); do v+=(--env "$n"); done; exec "$0" run "${v[@]}" "$@"'
 
+# Folders and where they are to be seen, variables that then hold, the command: where bubblewrap does not work, only that.
+_WITH_ML = """\
+shopt -s dotglob nullglob
+w=(bwrap --die-with-parent --tmpfs /)
+for f in /*; do
+    if [ "$f" = /ml ]; then :
+    elif [ -L "$f" ]; then w+=(--symlink "$(readlink "$f")" "$f")
+    else w+=(--dev-bind "$f" "$f")
+    fi
+done
+while [ "$1" != -- ]; do w+=(--bind "$1" "$2"); shift 2; done
+shift
+v=()
+while [ "$1" != -- ]; do v+=("$1"); shift; done
+shift
+if "${w[@]}" true 2>/dev/null; then exec env "${v[@]}" "${w[@]}" "$@"; fi
+exec "$@"
+"""
 
-def wrappers(
-    plan: Plan, setting: str, attempt_folder: str, checkpoints: str, works: Mapping[tuple[str, int], str]
-) -> dict[str, tuple[str, ...]]:
-    """For each role the words before bash; none where no runtime is configured."""
+
+class Seen(Value):
+    """What a task sees of the job's channels: its variables, and the words before bash that make it so."""
+
+    variables: Mapping[str, str]
+    wrapper: Sequence[str]
+
+
+def see(view: View, wrapper: tuple[str, ...], setting: str) -> Seen:
+    """The view of a task: a real /ml in an image, and on a node where bubblewrap works; else the folders as they are."""
+    if setting in KNOWN:
+        option = "--bind" if setting in ("apptainer", "singularity") else "--volume"
+        binds = [word for source, target in view.parts() for word in (option, f"{source}:{target}")]
+        return Seen(view.variables(inside=True), (*wrapper[:-1], *binds, wrapper[-1]))
+    if setting or not view.chosen.mount:
+        return Seen(view.variables(inside=False), wrapper)
+    places = [word for pair in view.parts() for word in pair]
+    inside = [f"{name}={value}" for name, value in view.variables(inside=True).items()]
+    return Seen(view.variables(inside=False), ("bash", "-c", _WITH_ML, "bash", *places, "--", *inside, "--"))
+
+
+def wrappers(plan: Plan, setting: str, attempt_folder: str, checkpoints: str, more: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """For each role the words before bash; none where no runtime is configured. `more` folders are seen inside, too."""
     if not setting:
         return {}
-    folders = list(dict.fromkeys([attempt_folder, checkpoints, *works.values()]))
+    folders = list(dict.fromkeys([attempt_folder, checkpoints, *more]))
     return {role.name: _wrapper(role, setting, folders) for role in plan.roles.values()}
 
 

@@ -13,11 +13,11 @@ from ...runtime.slurm.driver import ending
 from ...settings import Settings
 from ..base import ABSENT, ENDED, LOST, EngineError, Observed
 from ..base import RUNNING as TASK_RUNS
-from ..local import channels, workdir
+from ..local import channels, views, workdir
 from ..local.children import CHILDREN
 from ..local.engine import bring
 from . import away, commands, payload, request, travel
-from .containers import wrappers
+from .containers import see, wrappers
 from .follow import Journal, Logs, order_stop
 from .notice import Notice
 from .queue import QUEUE
@@ -172,16 +172,35 @@ class SlurmEngine:
                 provided = yield from in_a_child(lambda: bring(attempt, works), attempt.descriptors, self, stopped)
             else:
                 provided = bring(attempt, works)
-        more: dict[str, str] = {}
+        shown: Sequence[tuple[str, str]] = ()
+        own: Mapping[tuple[str, int], views.View] = {}
         if plan.options.channels:
-            ml = os.path.join(attempt.folder, "ml")
-            channels.make(plan.options.channels, ml, attempt.cache, attempt.cwd)
-            more = channels.variables(plan.options.channels, ml, ml)
-        around = wrappers(plan, self.settings["slurm_container"], attempt.folder, attempt.checkpoints, places)
-        made = payload.build(attempt, asked.components, places, provided, more, around)
+            own = views.make(plan.options.channels, os.path.join(attempt.folder, "ml"), dict(zip(tasks, folders, strict=True)))
+            shown = yield from self._fill_channels(attempt, own, stopped)
+        container = self.settings["slurm_container"]
+        around = wrappers(plan, container, attempt.folder, attempt.checkpoints, [*works, *(path for path, _ in shown)])
+        seen = {task: see(view, around.get(task[0], ()), container) for task, view in own.items()}
+        made = payload.build(attempt, asked.components, places, provided, around, seen=seen)
         for name in ("orders", "events"):
             os.close(os.open(os.path.join(attempt.folder, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         _write(os.path.join(attempt.folder, "payload.json"), json.dumps({**made, "script": asked.script}).encode())
+
+    def _fill_channels(
+        self, attempt: Attempt, own: Mapping[tuple[str, int], views.View], stopped: Callable[[], bool]
+    ) -> Generator[float | None, None, Sequence[tuple[str, str]]]:
+        """The folders of the job's channels, by links; among many runs a child of its own does that."""
+        first = next(iter(own.values()))
+
+        def make() -> Sequence[tuple[str, str]]:
+            shown = channels.make(first.chosen, first.shared, attempt.cache, attempt.cwd)
+            views.fill(own, mounted=False)
+            return shown
+
+        if not CHILDREN.crowded:
+            return make()
+        from ..local.preparer import in_a_child
+
+        return (yield from in_a_child(make, attempt.descriptors, self, stopped))
 
     def _pack(self, attempt: Attempt, asked: request.Request) -> None:
         """Everything that the driver needs into the batch script."""
@@ -190,8 +209,8 @@ class SlurmEngine:
         there = payload.on_nodes(attempt, token)
         tasks = [(role.name, index) for role in attempt.plan.roles.values() for index in range(role.instances)]
         places = {task: os.path.join(payload.task_folder(there, *task), "work") for task in tasks}
-        around = wrappers(attempt.plan, self.settings["slurm_container"], there.folder, there.checkpoints, places)
-        made = payload.build(there, asked.components, places, {}, {}, around, token)
+        around = wrappers(attempt.plan, self.settings["slurm_container"], there.folder, there.checkpoints, places.values())
+        made = payload.build(there, asked.components, places, {}, around, token)
         made.update(
             fetchSeconds=float(self.settings["slurm_fetch_seconds"]),
             nodeFolder=str(self.settings["slurm_node_folder"]),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ...planning import RolePlan
     from ..base import Attempt
+    from .containers import Seen
     from .request import Component
 
 
@@ -41,11 +42,15 @@ def build(
     components: Sequence[Component],
     works: Mapping[tuple[str, int], str],
     provided: Mapping[str, Mapping[str, str]],
-    more: Mapping[str, str],
     wrappers: Mapping[str, tuple[str, ...]],
     token: str = "",
+    seen: Mapping[tuple[str, int], Seen] | None = None,
 ) -> dict[str, Any]:
-    """The payload; no secret is in it. `more` are variables for all tasks, `wrappers` the words before bash for each role."""
+    """The payload; no secret is in it.
+
+    `wrappers` are the words before bash for each role; `seen` is what each task sees of channels, with words of its own.
+    """
+    seen = seen or {}
     plan = attempt.plan
     token = token or new_token()
     ports = {(role.name, index): _ports(role, index) for role in plan.roles.values() for index in range(role.instances)}
@@ -64,6 +69,7 @@ def build(
         for index in range(role.instances):
             environment = {
                 **role.environment,
+                **(seen[role.name, index].variables if seen else {}),
                 **placing.task_variables(plan, placement, role.name, index),
                 **role.task_environment(index),
                 **provided.get(role.name, {}),
@@ -82,6 +88,7 @@ def build(
                     "ports": ports[role.name, index],
                     "portBase": base,
                     "component": component[role.name],
+                    **({"wrapper": seen[role.name, index].wrapper} if seen else {}),
                 }
             )
     return {
@@ -94,7 +101,6 @@ def build(
         "environment": dict(attempt.environment),
         "shared": {
             **placing.shared_variables(plan, placement),
-            **more,
             "PAI_PEERS_FILE": os.path.join(attempt.folder, "peers.json"),
             "FC_FRAMEWORK_ATTEMPT_ID": str(attempt.number),
         },

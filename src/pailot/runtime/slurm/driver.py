@@ -412,7 +412,7 @@ class Runner:
             "work_dir": fill(task["work"]),
             "environment": environment,
             "attempt_folder": os.path.join(self.place["root"], "attempt") if self.driver.root else self.driver.folder,
-            "wrapper": [fill(each) for each in role["task"]["wrapper"]],
+            "wrapper": [fill(each) for each in task.get("wrapper", role["task"]["wrapper"])],
             **self.driver.secrets,
         }
         self.begun = True

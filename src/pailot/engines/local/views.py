@@ -1,0 +1,76 @@
+"""What each instance of a job with channels sees as /ml.
+
+As in containers of their own: code, configuration and whatever else is written below /ml are one instance's alone, while
+the channels are the same folders for all, so that all write to the same outputs. Of a single instance, what was made for
+the job is its own.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ...values import Value
+from . import channels
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...protocol.model import Channels
+
+CODE, CONFIGURATION, DATA = "usercode", "input/config", "input/data"
+
+
+class View(Value):
+    """The folders of one instance: those of its own, and those that all share."""
+
+    chosen: Channels
+    own: str
+    shared: str
+
+    def variables(self, *, inside: bool) -> dict[str, str]:
+        """Where the instance finds things: below /ml, or in the folders as they are."""
+        return channels.variables(self.chosen, channels.INSIDE if inside else self.own, self.shared)
+
+    def mounts(self) -> list[tuple[str, str]]:
+        """Folders of this machine and where they are seen, in this order; everything below /ml can be written."""
+        own = [(self.own, channels.INSIDE)]
+        return own if self.own == self.shared else [*own, *self._each(self.shared, _of_all(self.chosen))]
+
+    def bound(self) -> tuple[str, ...]:
+        """The mounts in bubblewrap's words."""
+        return tuple(word for source, target in self.mounts() for word in ("--bind", source, target))
+
+    def parts(self) -> list[tuple[str, str]]:
+        """The same, one by one: for whom a link is in the way."""
+        return [*self._each(self.own, (CODE, CONFIGURATION)), *self._each(self.shared, _of_all(self.chosen))]
+
+    def _each(self, folder: str, places: Sequence[str]) -> list[tuple[str, str]]:
+        return [(os.path.join(folder, place), f"{channels.INSIDE}/{place}") for place in places]
+
+
+def make(chosen: Channels, ml: str, tasks: Mapping[tuple[str, int], str]) -> dict[tuple[str, int], View]:
+    """The views of tasks in their folders; `ml` is the folder that was made for the job."""
+    alone = len(tasks) == 1
+    return {task: View(chosen, ml if alone else os.path.join(folder, "ml"), ml) for task, folder in tasks.items()}
+
+
+def fill(views: Mapping[tuple[str, int], View], *, mounted: bool) -> None:
+    """Give each task a copy of the job's code and configuration; where channels are not `mounted`, links to them."""
+    import shutil
+
+    for each in views.values():
+        if each.own == each.shared:
+            continue
+        for part in (CODE, CONFIGURATION):
+            shutil.copytree(os.path.join(each.shared, part), os.path.join(each.own, part), symlinks=True)
+        os.mkdir(os.path.join(each.own, "output"))
+        for place in _of_all(each.chosen):
+            if mounted:
+                os.mkdir(os.path.join(each.own, place))
+            else:
+                os.symlink(os.path.join(each.shared, place), os.path.join(each.own, place))
+
+
+def _of_all(chosen: Channels) -> list[str]:
+    return [DATA, *(f"output/{name}" for name in chosen.outputs)]
