@@ -97,6 +97,25 @@ def test_stopping(me: Home) -> None:
     assert follower.returncode == 0
 
 
+@pytest.mark.parametrize("command", [["wait"], ["logs", "-f"]])
+def test_who_waits_for_a_waiting_job_is_told_why(me: Home, command: list[str]) -> None:
+    name = f"huge-{command[0]}"
+    submit(me, job(role("true"), name=name).replace("cpu: 1", "cpu: 90000"))
+    with subprocess.Popen(
+        [sys.executable, "-m", "pailot", *command, name],
+        env=me.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as waiting:
+        assert waiting.stderr
+        assert waiting.stderr.readline().startswith(f"pailot: {name} is WAITING: it can never start: it asks for 90000 CPUs")
+        assert me.pailot("stop", name).status == 0
+        waiting.communicate(timeout=60)
+    quiet = me.pailot("wait", name)
+    assert (quiet.status, quiet.err) == (3, "")
+
+
 def test_rerun_with_the_kept_secret(me: Home) -> None:
     text = job(role("echo $(echo '<% $secrets.key %>' | wc -c)"), name="secretive", more="secrets: {key: hunter2hunter2}")
     submit(me, text)

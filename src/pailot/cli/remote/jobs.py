@@ -7,6 +7,7 @@ import sys
 from ...protocol.problems import PailotError
 from ..main import OK, UNREACHABLE
 from ..server import job_name, print_json
+from .waiting import telling_why
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def wait(args: Namespace, client: Client) -> int:
     from ..commands.run import STATUSES
 
     job = job_name(client, args.run)
-    shown = client.wait(job, timeout=args.timeout)
+    with telling_why(client, job, quiet=args.json):
+        shown = client.wait(job, timeout=args.timeout)
     over = shown is not None
     shown = shown or client.record(job)
     if args.json:

@@ -7,6 +7,7 @@ import os
 from ...protocol.problems import PailotError, suggestion
 from ..main import OK
 from ..server import job_name, print_json
+from .waiting import telling_why
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def logs(args: Namespace, client: Client) -> int:
         return OK
     writer = Writer(single=len(tasks) == 1)
     if args.follow:
-        follow(args, client, job, record, tasks, writer)
+        with telling_why(client, job):
+            follow(args, client, job, record, tasks, writer)
         return OK
     for role, index, count in tasks:
         for number in range(count) if args.task_attempt is None else (args.task_attempt,):
