@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from .runs import Home, job, role, wait_for
+from pailot.cli.main import main
+
+from .runs import Home, Result, job, role, wait_for
 from .servers import PASSWORD, Server, submit
 
 
@@ -41,23 +45,93 @@ def test_from_submit_to_the_end(me: Home) -> None:
     shown = me.show("whole")
     assert (shown["state"], shown["taskRoles"]["main"]["tasks"][1]["attempts"]) == ("SUCCEEDED", 2)
     listed = json.loads(me.pailot("ps", "--json").out)
-    assert [row["name"] for row in listed if row["id"] == "admin~whole"] == ["whole"]
+    assert [row["id"] for row in listed if row["name"] == "whole"] == [shown["id"]]
     told = [event["event"] for event in json.loads(me.pailot("events", "whole", "--json").out)]
     assert (told[0], told[-1]) == ("submitted", "ended")
     assert "whole is SUCCEEDED" in me.pailot("why", "whole").out
     assert me.pailot("ps", "--server", "none").lines == ["no runs yet; pailot run JOB.yaml starts one"]
 
 
-def test_the_json_has_the_keys_of_a_local_run(me: Home) -> None:
-    text = job(role("true"), name="alike")
-    submit(me, text)
-    assert me.pailot("wait", "alike").status == 0
-    me.run(text, "--quiet")
-    there, here = me.show("alike"), json.loads(me.pailot("show", "alike", "--json", "--server", "none").out)
-    assert set(there) >= set(here) - {"folder"}
-    assert set(there["taskRoles"]["main"]["tasks"][0]) == set(here["taskRoles"]["main"]["tasks"][0])
-    there, here = (json.loads(me.pailot("ps", "--json", *more).out)[0] for more in ([], ["--server", "none"]))
-    assert set(there) == set(here)
+ALIKE = {
+    "twice": job(role("echo $FC_TASK_ATTEMPT_ID; exit 3", retries=1), name="twice", job_retries=1),
+    "fine": job(role("echo fine"), name="fine"),
+    "asleep": job(role("echo here; sleep 1000"), name="asleep"),
+}
+OWN = ("id", "user", "folder", "submitted", "started", "ended", "at", "host", "server", "path", "url", "logs", "ports")
+"""What is of this run alone."""
+
+
+def alike(value: Any) -> Any:
+    """Without what differs from run to run: whether it is there stays."""
+    if isinstance(value, list):
+        return [alike(each) for each in value]
+    if isinstance(value, dict):
+        own = {key: each is None for key, each in value.items() if key in OWN and key not in ("server", "url")}
+        return {key: own.get(key, None if key in OWN else alike(each)) for key, each in sorted(value.items())}
+    return value
+
+
+def in_order(told: Any) -> Any:
+    """Tasks of a job end in any order."""
+    return sorted(told, key=json.dumps) if isinstance(told, list) else told
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # a command leaves its connections to the end of its process
+def test_the_same_verbs_words_and_json_as_without_a_server(
+    me: Home, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def pailot(*arguments: str) -> Result:
+        """In this process, since so much is asked."""
+        return Result(main(arguments), *capfd.readouterr())
+
+    for name, value in me.environment.items():
+        monkeypatch.setenv(name, value)
+    for name, text in ALIKE.items():
+        submit(me, text)
+        me.run(text, "--quiet", "--detach")
+        if name != "asleep":
+            assert me.pailot("wait", name).status == me.pailot("wait", name, "--server", "none").status
+    questions = [
+        *(f"{verb} {name}" for verb in ("show", "events", "why", "logs", "wait") for name in ("twice", "fine")),
+        *("logs twice --attempt 0", "logs twice main 0 --task-attempt 1", "logs fine --stream stderr", "logs -f twice main 0"),
+        *("logs twice nope", "logs twice main 7", "logs twice --attempt 7", "logs twice --task-attempt 7"),
+        *("wait asleep --timeout 0.01", "show asleep", "why asleep", "stop asleep", "stop asleep fine", "wait asleep"),
+        *("ps", "ps --state failed", "ps --state unknown", "ps --state running"),
+        *(f"{verb} nobody" for verb in ("show", "events", "why", "logs", "logs -f", "wait", "stop", "rerun")),
+    ]
+    wait_for(lambda: "here" in me.pailot("logs", "asleep").out, 60, "the job to be asleep")
+    wait_for(lambda: "here" in me.pailot("logs", "asleep", "--server", "none").out, 60, "the run to be asleep")
+    for question in questions:
+        for more in ([], ["--json"]):
+            there = pailot(*question.split(), *more)
+            here = pailot(*question.split(), *more, "--server", "none")
+            assert there.status == here.status, (question, there, here)
+            assert bool(there.err) == bool(here.err), (question, there, here)
+            if "nobody" in question:
+                assert len(there.err.splitlines()) == 1, there
+            elif more:
+                told = [in_order(alike(json.loads(each.out))) if each.out else None for each in (there, here)]
+                if question.startswith("ps"):
+                    told = [[row for row in rows or () if row["name"] in ALIKE] for rows in told]
+                assert told[0] == told[1], question
+            elif question.partition(" ")[0] in ("why", "wait", "stop", "logs"):
+                assert sorted(there.lines) == sorted(here.lines), question
+                assert there.err == here.err, question
+            else:
+                assert [len(line.split()) for line in there.lines[:1]] == [len(line.split()) for line in here.lines[:1]], question
+    gc.collect()
+
+
+def test_a_job_goes_by_its_id_too(me: Home) -> None:
+    told = json.loads(submit(me, job(role("echo mine"), name="numbered"), "--json").out)
+    started = json.loads(me.run(job(role("true"), name="numbered"), "--detach", "--json").out)
+    assert set(told) == set(started)
+    assert me.pailot("wait", told["id"]).status == 0
+    assert me.pailot("logs", told["id"]).lines == ["mine"]
+    assert me.show(told["id"])["name"] == "numbered"
+    assert json.loads(me.pailot("why", told["id"], "--json").out)["name"] == "numbered"
+    assert [row["id"] for row in json.loads(me.pailot("ps", "--json").out) if row["name"] == "numbered"] == [told["id"]]
+    assert me.pailot("wait", "numbered", "--server", "none").status == 0
 
 
 def test_code_goes_along(me: Home) -> None:

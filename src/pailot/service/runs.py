@@ -133,20 +133,40 @@ def wait(folder: JobFolder, seconds: float | None = None) -> bool:
         signal.signal(signal.SIGALRM, before)
 
 
-def describe(row: JobRow | JobRecord, folder: JobFolder, plan: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What `show --json` and `run --json` print; `plan` where the folder may not be there yet."""
-    verdict = folder.verdict() or {}
-    attempt = max(0, folder.attempts() - 1)
-    roles = {}
-    for name, role in (plan or folder.plan()).get("taskRoles", {}).items():
-        roles[name] = {"tasks": [_task(folder, attempt, name, index) for index in range(role["instances"])]}
+def listed(row: JobRow | JobRecord, held: int = 0) -> dict[str, Any]:
+    """What `ps --json` prints of a run, on a server or without one."""
     return {
         "name": row.name,
         "id": row.id,
         "user": row.user,
         "state": row.state,
-        "attempt": attempt,
-        "retries": sum(verdict.get("retries", {}).values()) if verdict else attempt,
+        "submitted": row.submitted,
+        "started": row.started,
+        "ended": row.ended,
+        "tasks": row.tasks,
+        "retries": row.retries,
+        "engine": row.engine,
+        "held": held,
+    }
+
+
+def describe(
+    row: JobRow | JobRecord, folder: JobFolder, plan: dict[str, Any] | None = None, attempt: int | None = None
+) -> dict[str, Any]:
+    """What `show --json` and `run --json` print; `plan` where the folder may not be there yet, tasks of the last attempt."""
+    verdict = folder.verdict() or {}
+    last = max(0, folder.attempts() - 1)
+    shown = last if attempt is None else attempt
+    roles = {}
+    for name, role in (plan or folder.plan()).get("taskRoles", {}).items():
+        roles[name] = {"tasks": [_task(folder, shown, name, index) for index in range(role["instances"])]}
+    return {
+        "name": row.name,
+        "id": row.id,
+        "user": row.user,
+        "state": row.state,
+        "attempt": last,
+        "retries": sum(verdict.get("retries", {}).values()) if verdict else last,
         "exitCode": verdict.get("exitCode"),
         "reason": verdict.get("reason"),
         "submitted": row.submitted,

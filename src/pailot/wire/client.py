@@ -151,9 +151,9 @@ class Client:
         """A job as OpenPAI describes it."""
         return self._get(f"/jobs/{_part(job)}" + ("" if attempt is None else f"/attempts/{attempt}"))
 
-    def record(self, job: str) -> dict[str, Any]:
-        """A job as `pailot show --json` prints it."""
-        return self._get(f"/jobs/{_part(job)}/record")
+    def record(self, job: str, attempt: int | None = None) -> dict[str, Any]:
+        """A job as `pailot show --json` prints it, with its tasks in an attempt, or in the last."""
+        return self._get(f"/jobs/{_part(job)}/record{_query({'attempt': attempt})}")
 
     def journal(self, job: str) -> list[dict[str, Any]]:
         """What happened, as `pailot events --json` prints it."""

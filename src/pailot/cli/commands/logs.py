@@ -54,6 +54,10 @@ def run(args: Namespace) -> int:
     ]
     if not tasks:
         raise PailotError(f"role '{args.role}' has tasks 0 to {roles[args.role]['instances'] - 1}")
+    if args.task_attempt is not None and not args.follow:
+        from ..remote.logs import check_task_attempt
+
+        check_task_attempt(args.task_attempt, [(*task, task_attempts(folder, attempt, *task)) for task in tasks])
     if args.json:
         import json
 
@@ -64,6 +68,7 @@ def run(args: Namespace) -> int:
                 "attempt": attempt,
                 "taskAttempt": number,
                 "path": os.path.join(_folder(folder, attempt, role, index, number), args.stream),
+                "url": None,
             }
             for role, index in tasks
             for number in range(task_attempts(folder, attempt, role, index))

@@ -66,23 +66,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _json(row: JobRow) -> dict[str, object]:
-    return {
-        "name": row.name,
-        "id": row.id,
-        "user": row.user,
-        "state": row.state,
-        "submitted": row.submitted,
-        "started": row.started,
-        "ended": row.ended,
-        "tasks": row.tasks,
-        "retries": row.retries,
-        "engine": row.engine,
-        "held": _held(row),
-    }
-
-
-def _held(row: JobRow) -> int:
     from ...service.folder import JobFolder
-    from ...service.runs import held_tasks
+    from ...service.runs import held_tasks, listed
 
-    return held_tasks(JobFolder(row.folder)) if row.ended is None else 0
+    return listed(row, held_tasks(JobFolder(row.folder)) if row.ended is None else 0)

@@ -91,7 +91,8 @@ def _print_started(args: Namespace, prepared: Run) -> int:
     import json
 
     if args.json:
-        print(json.dumps({"name": prepared.plan.name, "id": prepared.id, "folder": prepared.folder.path}))
+        told = {"name": prepared.plan.name, "id": prepared.id, "user": prepared.plan.user, "folder": prepared.folder.path}
+        print(json.dumps({**told, "server": None}))
     else:
         print(f"{prepared.plan.name} is running; pailot logs -f {prepared.plan.name}")
     return OK

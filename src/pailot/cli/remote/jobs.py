@@ -29,7 +29,7 @@ def ps(args: Namespace, client: Client) -> int:
     rows: list[dict[str, Any]] = []
     limit = PAGE if args.all or args.state else 50
     while True:
-        page = client.jobs(**query, limit=limit, offset=len(rows))
+        page = client.jobs(**query, limit=limit, offset=len(rows), format="ps")
         rows += [row_of(item) for item in page]
         if len(page) < limit or not (args.all or args.state):
             break
@@ -39,12 +39,14 @@ def ps(args: Namespace, client: Client) -> int:
     if not rows:
         print("no jobs in this state" if args.state else "no jobs yet; pailot submit JOB.yaml submits one")
         return OK
-    print_rows(rows)
+    print_rows([{**row, "name": f"{row['user']}~{row['name']}"} for row in rows] if args.everyone else rows)
     return OK
 
 
 def row_of(item: dict[str, Any]) -> dict[str, Any]:
-    """An entry of the server's list, as `ps` shows it."""
+    """An entry of the server's list, as `ps` shows it; OpenPAI's own servers tell it in their way only."""
+    if "submitted" in item:
+        return item
     return {
         "name": item["name"],
         "id": f"{item['username']}~{item['name']}",
@@ -100,7 +102,7 @@ def stop(args: Namespace, client: Client) -> int:
         client.stop(job, now=args.now)
     for job in names:
         shown = client.record(job) if args.no_wait else client.wait(job) or {}
-        done.append({"name": shown["name"], "id": job, "state": shown["state"], "reason": shown.get("reason")})
+        done.append({"name": shown["name"], "id": shown["id"], "state": shown["state"], "reason": shown.get("reason")})
     if args.json:
         print_json(done)
     else:
@@ -123,7 +125,8 @@ def print_submitted(args: Namespace, client: Client, name: str) -> int:
     """That a job is on the server now; its name is printed so that the next command can use it."""
     full = job_name(client, name)
     if args.json:
-        print_json({"name": full.partition("~")[2], "id": full, "user": full.partition("~")[0], "server": client.server})
+        shown = client.record(full)
+        print_json({**{key: shown.get(key) for key in ("name", "id", "user", "folder")}, "server": client.server})
     else:
         short = full.removeprefix(f"{client.user}~")
         print(f"{short} is submitted; pailot logs -f {short}")
@@ -145,7 +148,7 @@ def why(args: Namespace, client: Client) -> int:
     job = job_name(client, args.run)
     found = client.why(job)
     if args.json:
-        print_json({"name": job.partition("~")[2], "state": found["state"], "why": found["lines"]})
+        print_json({"name": found.get("name", job.partition("~")[2]), "state": found["state"], "why": found["lines"]})
     else:
         print("\n".join(found["lines"]))
     return OK

@@ -24,16 +24,12 @@ MOST_FOLLOWED = 200
 def logs(args: Namespace, client: Client) -> int:
     job = job_name(client, args.run)
     record = client.record(job)
-    tasks = _tasks(args, job, record)
+    if args.attempt is not None and args.attempt != record["attempt"]:
+        check_attempt(args, record)
+        record["taskRoles"] = client.record(job, args.attempt)["taskRoles"]
+    tasks = _tasks(args, record)
     if args.json:
-        print_json(
-            [
-                {"role": role, "index": index, "attempt": _attempt(args, record), "taskAttempt": number, "url": url}
-                for role, index, count in tasks
-                for number in range(count)
-                for url in [_address(client, job, role, index, args.stream, _attempt(args, record), number)]
-            ]
-        )
+        print_json([_location(args, client, record, *task[:2], number) for task in tasks for number in range(task[2])])
         return OK
     writer = Writer(single=len(tasks) == 1)
     if args.follow:
@@ -41,7 +37,9 @@ def logs(args: Namespace, client: Client) -> int:
             follow(args, client, job, record, tasks, writer)
         return OK
     for role, index, count in tasks:
-        for number in range(count) if args.task_attempt is None else (args.task_attempt,):
+        for number in range(count):
+            if args.task_attempt not in (None, number):
+                continue
             data = client.log(job, role, index, stream=args.stream, attempt=_attempt(args, record), task_attempt=number)
             writer.write((role, index, number), data)
     writer.finish()
@@ -132,27 +130,52 @@ class Writer:
             data = data[os.write(1, data) :]
 
 
-def _tasks(args: Namespace, job: str, record: dict[str, Any]) -> list[tuple[str, int, int]]:
+def check_attempt(args: Namespace, record: dict[str, Any]) -> None:
+    if not 0 <= args.attempt <= record["attempt"]:
+        raise PailotError(f"--attempt: '{record['name']}' has attempts 0 to {record['attempt']}")
+
+
+def _tasks(args: Namespace, record: dict[str, Any]) -> list[tuple[str, int, int]]:
     """The tasks that are meant, each with the number of its attempts."""
     roles = record["taskRoles"]
     if args.role is not None and args.role not in roles:
-        raise PailotError(f"'{job}' has no role '{args.role}'{suggestion(args.role, roles)}")
-    if args.attempt is not None and not 0 <= args.attempt <= record["attempt"]:
-        raise PailotError(f"--attempt: '{job}' has attempts 0 to {record['attempt']}")
+        raise PailotError(f"'{record['name']}' has no role '{args.role}'{suggestion(args.role, roles)}")
     tasks = [
-        (name, task["index"], task["attempts"] if _attempt(args, record) == record["attempt"] else 1)
+        (name, task["index"], task["attempts"])
         for name, role in roles.items()
         for task in role["tasks"]
         if args.role in (None, name) and args.index in (None, task["index"])
     ]
     if not tasks:
-        raise PailotError(f"role '{args.role}' of '{job}' has no task {args.index}")
+        raise PailotError(f"role '{args.role}' has tasks 0 to {len(roles[args.role]['tasks']) - 1}")
+    if args.task_attempt is not None and not args.follow:
+        check_task_attempt(args.task_attempt, tasks)
     return tasks
+
+
+def check_task_attempt(number: int, tasks: list[tuple[str, int, int]]) -> None:
+    """`tasks` are roles, indexes and how many attempts each has had."""
+    if not any(0 <= number < count for _, _, count in tasks):
+        most = max(count for _, _, count in tasks)
+        which = "these tasks have" if len(tasks) > 1 else f"{tasks[0][0]}:{tasks[0][1]} has"
+        raise PailotError(f"--task-attempt: {which} {f'attempts 0 to {most - 1}' if most else 'no attempt yet'}")
 
 
 def _attempt(args: Namespace, record: dict[str, Any]) -> int:
     return int(args.attempt if args.attempt is not None else record["attempt"])
 
 
-def _address(client: Client, job: str, role: str, index: int, stream: str, attempt: int, number: int) -> str:
-    return f"{client.server}/api/v2" + client._log_path(job, role, index, stream, attempt, number)
+def _location(args: Namespace, client: Client, record: dict[str, Any], role: str, index: int, number: int) -> dict[str, Any]:
+    """Where a log is: the file on the machine of the server, and its address."""
+    task = next(each for each in record["taskRoles"][role]["tasks"] if each["index"] == index)
+    folder = os.path.dirname(os.path.dirname(task["logs"][args.stream]))
+    attempt = _attempt(args, record)
+    address = client._log_path(f"{record['user']}~{record['name']}", role, index, args.stream, attempt, number)
+    return {
+        "role": role,
+        "index": index,
+        "attempt": attempt,
+        "taskAttempt": number,
+        "path": f"{folder}/{number}/{args.stream}",
+        "url": f"{client.server}/api/v2{address}",
+    }

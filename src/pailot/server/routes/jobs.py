@@ -6,6 +6,8 @@ from ...protocol.convert import to_v2
 from ...protocol.shape import Flag, Record, Text
 from ...protocol.v1 import V1Document, looks_like_v1
 from ...protocol.yaml import YamlError, parse
+from ...service.folder import JobFolder
+from ...service.runs import held_tasks, listed
 from ...store.server import ORDERS, JobQuery
 from ..answers import jobs as answers
 from ..answers.events import events
@@ -15,9 +17,10 @@ from ..routing import Query, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-    from ...store.server import ServerStore
+    from ...store.server import JobRecord, ServerStore
     from ..http import Request
 
 routes = Routes("jobs")
@@ -37,6 +40,7 @@ _LIST_QUERY = (
     Query("order", f"`field,ASC` or `field,DESC`; fields are {', '.join(ORDERS)}."),
     Query("offset", "How many jobs are left out.", _INTEGER),
     Query("limit", f"How many jobs are told; {LIST_LIMIT} by default.", {**_INTEGER, "maximum": LIST_MOST}),
+    Query("format", "With `ps`, what `pailot ps --json` tells of each job.", {"type": "string", "enum": ["ps"]}),
     Query("withTotalCount", "Answers `{totalCount, data}` instead of a list.", {"type": "boolean"}),
 )
 _SUBMIT_QUERY = (
@@ -60,12 +64,18 @@ def full_name(request: Request) -> str:
     return name if "~" in name else f"{request.caller.username}~{name}"
 
 
+def _as_run(job: JobRecord) -> dict[str, Any]:
+    held = held_tasks(JobFolder(job.folder)) if job.ended is None and job.more.get("hold") else 0
+    return listed(job, held)
+
+
 @routes("GET", "/jobs", query=_LIST_QUERY, limit="list", answers={200: "Jobs"})
 async def list_jobs(request: Request) -> Response:
     """List jobs, the newest first."""
     query = job_query(request)
     with_total = request.query.get("withTotalCount", "").lower() == "true"
-    return Response(await request.site.call(_listed, request.site.store, query.replace(want_total=with_total)), kind=JSON)
+    item = _as_run if request.query.get("format") == "ps" else answers.list_item
+    return Response(await request.site.call(_listed, request.site.store, query.replace(want_total=with_total), item), kind=JSON)
 
 
 def job_query(request: Request) -> JobQuery:
@@ -101,9 +111,9 @@ def _plain(text: str) -> str:
     return text
 
 
-def _listed(store: ServerStore, query: JobQuery) -> bytes:
+def _listed(store: ServerStore, query: JobQuery, item: Callable[[JobRecord], dict[str, Any]]) -> bytes:
     page = store.jobs.list(query)
-    items = [answers.list_item(job) for job in page.rows]
+    items = [item(job) for job in page.rows]
     return to_json({"totalCount": page.total, "data": items} if query.want_total else items)
 
 

@@ -6,7 +6,7 @@ from ...protocol.shape import Anything, Record, Text
 from ..bodies import check
 from ..http import Response, json_response
 from ..openapi import document
-from ..routing import OPEN, Routes
+from ..routing import OPEN, Query, Routes
 from .jobs import full_name
 
 TYPE_CHECKING = False
@@ -23,10 +23,11 @@ _RERUN = Record(
 )
 
 
-@routes("GET", "/jobs/{job}/record")
+@routes("GET", "/jobs/{job}/record", query=(Query("attempt", "Its tasks in this attempt.", {"type": "integer", "minimum": 0}),))
 async def job_record(request: Request) -> Response:
     """A job as `pailot show --json` tells it."""
-    return json_response(await request.site.team.record(request.caller.team, full_name(request)))
+    attempt = request.number("attempt", 0) if request.query.get("attempt") else None
+    return json_response(await request.site.team.record(request.caller.team, full_name(request), attempt))
 
 
 @routes("GET", "/jobs/{job}/journal")
@@ -46,7 +47,7 @@ async def job_why(request: Request) -> Response:
     """Why a job is in the state it is in."""
     lines = await request.site.team.why(request.caller.team, full_name(request))
     record = await request.site.team.get(request.caller.team, full_name(request))
-    return json_response({"state": record.state, "lines": lines})
+    return json_response({"name": record.name, "state": record.state, "lines": lines})
 
 
 @routes("POST", "/jobs/{job}/rerun", limit="submit", body=_RERUN, answers={202: "The new job is kept, and will run"})

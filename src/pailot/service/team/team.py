@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 LARGE_TEXT = 16_384
 """A job file above that is read beside the loop, so that nobody waits for it."""
 STREAMS = ("stdout", "stderr", "all")
+ID_LENGTH = 16
+"""Of the ids that `new_id` makes."""
 
 
 class Team:
@@ -146,6 +148,8 @@ class Team:
         more: dict[str, Any] = {}
         if job.extras.notify_on:
             more["notify"] = sorted(job.extras.notify_on)
+        if plan.options.hold_on_failure_minutes:
+            more["hold"] = True
         record = JobRecord(
             number,
             caller.name,
@@ -272,13 +276,16 @@ class Team:
         views = await asyncio.to_thread(facts.task_attempts, record, await self._plan(record), attempt, role, index)
         return views[0], views[1:]
 
-    async def record(self, caller: Caller | None, job: str) -> dict[str, Any]:
-        """The same as `pailot show --json`."""
+    async def record(self, caller: Caller | None, job: str, attempt: int | None = None) -> dict[str, Any]:
+        """The same as `pailot show --json`; with an `attempt`, the tasks as they were in that one (NoSuchJob if it never was)."""
         from ..runs import describe
 
         record = await self.get(caller, job)
         plan = await self._plan(record)
-        shown = await asyncio.to_thread(lambda: describe(record, JobFolder(record.folder), plan))
+        folder = JobFolder(record.folder)
+        if attempt is not None and not 0 <= attempt < max(1, folder.attempts()):
+            raise NoSuchJob(f"job {record.user}~{record.name} has no attempt {attempt}")
+        shown = await asyncio.to_thread(lambda: describe(record, folder, plan, attempt))
         return {**shown, "exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
 
     async def journal(self, caller: Caller | None, job: str) -> list[dict[str, Any]]:
@@ -472,6 +479,11 @@ class Team:
         if entry is not None:
             return entry, entry.record
         record = await self._read(self.store.jobs.by_name, user, name)
+        if record is None and len(name) == ID_LENGTH:
+            record = await self._read(self.store.jobs.get, name)  # an id names a job as well, whosever it is
+            if record is not None and record.id in self.floor.entries:
+                entry = self.floor.entries[record.id]
+                return entry, entry.record
         if record is None:
             raise NoSuchJob(f"Job {job} is not found.")
         return None, record
