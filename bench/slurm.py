@@ -23,7 +23,7 @@ BATCH = "#!/bin/sh\n#SBATCH --nodes=1 --ntasks=1 --cpus-per-task=1 --mem=128M --
 # 200 runs as a server's keeper takes them: one process, one loop; the server has them in its database already.
 SUBMIT = """
 import json, os, sys, time
-from pailot.api import loads, plan
+from pailot import loads, plan
 from pailot.engines.local.children import CHILDREN
 from pailot.engines.slurm.engine import SlurmEngine
 from pailot.service.driver import Driver, Surroundings

@@ -1,4 +1,4 @@
-"""Reading and planning jobs from Python; the command line uses the same functions."""
+"""Reading and planning jobs: what the command line and the Python front door have in common."""
 
 from __future__ import annotations
 
@@ -20,42 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 LARGE_CODE_FOLDER = 200 * 1000 * 1000
-
-
-def load(
-    path: str | os.PathLike[str],
-    *,
-    overrides: Mapping[str, Any] | None = None,
-    secrets: Mapping[str, Any] | None = None,
-    name: str | None = None,
-    deployment: str | None = None,
-    virtual_cluster: str | None = None,
-    lenient: bool = False,
-    library: Iterable[str] = (),
-) -> Job:
-    """Read a job file (v2 YAML or v1 JSON; '-' is standard input); raises InvalidJob with all problems.
-
-    `overrides` maps dotted paths to values: `load("job.yaml", overrides={"parameters.lr": 0.1})`.
-    """
-    file = os.fspath(path)
-    changes = changes_from(overrides, secrets, name, deployment, virtual_cluster)
-    return read_job(read_text(file), file, changes, lenient=lenient, library=library)
-
-
-def loads(
-    text: str,
-    *,
-    overrides: Mapping[str, Any] | None = None,
-    secrets: Mapping[str, Any] | None = None,
-    name: str | None = None,
-    deployment: str | None = None,
-    virtual_cluster: str | None = None,
-    lenient: bool = False,
-    library: Iterable[str] = (),
-) -> Job:
-    """Read a job from a text; as `load` otherwise."""
-    changes = changes_from(overrides, secrets, name, deployment, virtual_cluster)
-    return read_job(text, "-", changes, lenient=lenient, library=library)
 
 
 def plan(job: Job, user: str | None = None) -> Plan:
@@ -195,4 +159,4 @@ def _size(folder: str, enough: int) -> int:
     return total
 
 
-__all__ = ["changes_from", "current_user", "load", "loads", "plan", "read_job", "read_text"]
+__all__ = ["changes_from", "current_user", "plan", "read_job", "read_text"]

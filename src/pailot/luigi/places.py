@@ -10,7 +10,7 @@ import time
 
 from ..protocol.problems import PailotError
 from ..sdk.errors import RunError
-from ..sdk.run import OVER, Run
+from ..sdk.places import OVER
 from ..wire.errors import Denied, NotFound, Refused, Unreachable, WireError
 
 TYPE_CHECKING = False
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from ..sdk.job import Job
+    from ..sdk.run import Run
 
     class Place(Protocol):
         """Finds and starts jobs."""

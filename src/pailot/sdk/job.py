@@ -159,7 +159,7 @@ def without_secrets(text: str) -> Job:
     """A job from a text whose secrets are masked; references to them stay as they are."""
     from ..protocol.overrides import Override
 
-    masked = "\nsecrets:" in text or text.startswith("secrets:")
+    masked = "\nsecrets:" in text or text.startswith("secrets:") or '"secrets":' in text  # an OpenPAI answers it as JSON
     changes = [Override(("secrets",), {}, "the masked secrets")] if masked else []
     return adopt(api.read_job(text, "-", changes, lenient=True))
 
@@ -179,18 +179,9 @@ def load(
 
     `overrides` maps dotted paths to values: `load("job.yaml", overrides={"parameters.lr": 0.1})`.
     """
-    return adopt(
-        api.load(
-            path,
-            overrides=overrides,
-            secrets=secrets,
-            name=name,
-            deployment=deployment,
-            virtual_cluster=virtual_cluster,
-            lenient=lenient,
-            library=library,
-        )
-    )
+    file = os.fspath(path)
+    changes = api.changes_from(overrides, secrets, name, deployment, virtual_cluster)
+    return adopt(api.read_job(api.read_text(file), file, changes, lenient=lenient, library=library))
 
 
 def loads(
@@ -205,18 +196,26 @@ def loads(
     library: Iterable[str] = (),
 ) -> Job:
     """Read a job from a text; as `load` otherwise."""
-    return adopt(
-        api.loads(
-            text,
-            overrides=overrides,
-            secrets=secrets,
-            name=name,
-            deployment=deployment,
-            virtual_cluster=virtual_cluster,
-            lenient=lenient,
-            library=library,
-        )
-    )
+    changes = api.changes_from(overrides, secrets, name, deployment, virtual_cluster)
+    return adopt(api.read_job(text, "-", changes, lenient=lenient, library=library))
+
+
+def prepared(
+    job: model.Job | str | os.PathLike[str],
+    *,
+    name: str | None,
+    unique: bool,
+    secrets: Mapping[str, Any] | None,
+    overrides: Mapping[str, Any] | None,
+) -> Job:
+    """A job, or the file of one, as it is to be run."""
+    if isinstance(job, str | os.PathLike):
+        read = load(job, overrides=overrides, secrets=secrets, name=name)
+    else:
+        read = adopt(job)
+        if name is not None or secrets or overrides:
+            read = read.changed(overrides, secrets=secrets, name=name)
+    return read.replace(name=f"{read.name}-{os.urandom(3).hex()}") if unique else read
 
 
 def _plain(value: Any) -> Any:

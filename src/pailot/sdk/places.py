@@ -1,4 +1,4 @@
-"""Where a run is looked at: its folder on this machine. `remote` has the same for a server."""
+"""Where a run is looked at: its folder on this machine. `there` has the same for a server."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import time
 from ..protocol.problems import PailotError, suggestion
 from ..service.folder import JobFolder
 from ..service.watch import Watch
+from ..values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any, Protocol, TypeAlias
 
     Line: TypeAlias = tuple[str, int, str]
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
         def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
             """What happened so far, then what happens, until the run is over."""
 
-        def lines(self, role: str | None, index: int | None, stream: str, follow: bool, quit: Quit) -> Iterator[Line]:
-            """What tasks printed."""
+        def lines(self, which: Which, follow: bool, quit: Quit) -> Iterator[Line]:
+            """What tasks printed; with `follow` from the first attempt on, and to the end of the run."""
 
         def stop(self, now: bool) -> None:
             """Ask the run to stop."""
@@ -45,17 +46,55 @@ if TYPE_CHECKING:
             """The job file, secrets masked."""
 
 
+OVER = ("SUCCEEDED", "FAILED", "STOPPED")
+
+
+class Which(Value):
+    """Whose lines are wanted. None: of every role, every task, the latest attempt of the job, every attempt of a task."""
+
+    role: str | None = None
+    index: int | None = None
+    stream: str = "all"
+    attempt: int | None = None
+    task_attempt: int | None = None
+
+
 class Quit:
     """Ends a wait from another thread."""
 
     def __init__(self) -> None:
+        from threading import Lock
+
         self.reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.is_set = False
+        self._lock = Lock()
+        self._then: list[Callable[[], object]] = []
 
     def set(self) -> None:
-        if not self.is_set:
+        with self._lock:
+            if self.is_set:
+                return
             self.is_set = True
             os.write(self._writer, b"!")
+            told, self._then = self._then, []
+        for work in told:
+            work()
+
+    def then(self, work: Callable[[], object]) -> None:
+        """Have something done when it is set; at once if it is."""
+        with self._lock:
+            if not self.is_set:
+                self._then.append(work)
+                return
+        work()
+
+    def wait(self, seconds: float) -> None:
+        """Until it is set, or the time is up."""
+        import select
+
+        poller = select.poll()
+        poller.register(self.reader, select.POLLIN)
+        poller.poll(max(0.0, seconds) * 1000)
 
     def __del__(self) -> None:
         os.close(self.reader)
@@ -98,7 +137,7 @@ class Here:
         watch = Watch()
         watch.add(self.folder.path)
         try:
-            while not self._over():
+            while not self.is_over():
                 left = self.LOOK_SECONDS if end is None else min(self.LOOK_SECONDS, end - time.monotonic())
                 if left <= 0 or quit.is_set:
                     return False
@@ -107,7 +146,7 @@ class Here:
         finally:
             watch.close()
 
-    def _over(self) -> bool:
+    def is_over(self) -> bool:
         if self.folder.verdict() is not None:
             return True
         if self.folder.is_driven():
@@ -122,7 +161,7 @@ class Here:
         watch.add(self.folder.path)
         try:
             while not quit.is_set:
-                over = self._over()
+                over = self.is_over()
                 found = self.folder.events()
                 yield from found[seen:]
                 seen = max(seen, len(found))
@@ -132,8 +171,8 @@ class Here:
         finally:
             watch.close()
 
-    def lines(self, role: str | None, index: int | None, stream: str, follow: bool, quit: Quit) -> Iterator[Line]:
-        roles = self.folder.plan().get("taskRoles", {})
+    def lines(self, which: Which, follow: bool, quit: Quit) -> Iterator[Line]:
+        roles, role, index = self.folder.plan().get("taskRoles", {}), which.role, which.index
         if role is not None and role not in roles:
             raise PailotError(f"'{self.name}' has no role '{role}'{suggestion(role, roles)}")
         tasks = [
@@ -144,25 +183,30 @@ class Here:
         ]
         if not tasks:
             raise PailotError(f"'{self.name}' has no task {role or 'any'}:{index}")
-        return self._lines(tasks, stream, follow, quit)
+        latest = max(0, self.folder.attempts() - 1)
+        if which.attempt is not None and not 0 <= which.attempt <= latest:
+            raise PailotError(f"'{self.name}' has no attempt {which.attempt}: it has 0 to {latest}")
+        if which.task_attempt is not None or not follow:
+            which = which.replace(attempt=latest if which.attempt is None else which.attempt)
+        return self._lines(tasks, which, follow, quit)
 
-    def _lines(self, tasks: list[tuple[str, int]], stream: str, follow: bool, quit: Quit) -> Iterator[Line]:
-        attempt = 0 if follow else max(0, self.folder.attempts() - 1)
+    def _lines(self, tasks: list[tuple[str, int]], which: Which, follow: bool, quit: Quit) -> Iterator[Line]:
+        attempt = which.attempt or 0
         logs: dict[tuple[str, int, int], _Log] = {}
         watch = Watch()
         watch.add(self.folder.path)
         watch.add(self.folder.file("attempts"))
         try:
             while True:
-                over = not follow or self._over()  # looked at first: what is read below is then all there is
+                over = not follow or self.is_over()  # looked at first: what is read below is then all there is
                 last = over or self.folder.attempts() - 1 > attempt
                 for role, index in tasks:
-                    yield from self._new_lines(attempt, role, index, stream, logs, watch, last)
-                if last and self.folder.attempts() - 1 > attempt:
+                    yield from self._new_lines(attempt, role, index, which, logs, watch, last)
+                if last and self.folder.attempts() - 1 > attempt and which.attempt is None:
                     attempt += 1
                     logs.clear()
                     continue
-                if over or quit.is_set:
+                if last or quit.is_set:
                     return
                 watch.wait(self.LOOK_SECONDS, quit.reader)
         finally:
@@ -173,7 +217,7 @@ class Here:
         attempt: int,
         role: str,
         index: int,
-        stream: str,
+        which: Which,
         logs: dict[tuple[str, int, int], _Log],
         watch: Watch,
         last: bool,
@@ -183,10 +227,13 @@ class Here:
         task = self.folder.task(attempt, role, index)
         for parent in (os.path.dirname(os.path.dirname(task)), os.path.dirname(task), task, os.path.join(task, "attempts")):
             watch.add(parent)
-        for number in range(task_attempts(self.folder, attempt, role, index)):
+        count = task_attempts(self.folder, attempt, role, index)
+        if which.task_attempt is not None and last and not 0 <= which.task_attempt < count:
+            raise PailotError(f"'{self.name}' has no attempt {which.task_attempt} of {role}:{index}")
+        for number in range(count) if which.task_attempt is None else {which.task_attempt} & set(range(count)):
             folder = os.path.join(task, "attempts", str(number))
             watch.add(folder)
-            log = logs.setdefault((role, index, number), _Log(folder, stream))
+            log = logs.setdefault((role, index, number), _Log(folder, which.stream))
             for text in log.new(last=last):
                 yield role, index, text
 
@@ -199,7 +246,7 @@ class Here:
         from ..service.cleaning import remove
         from ..service.runs import open_index
 
-        if not self._over():
+        if not self.is_over():
             raise PailotError(f"'{self.name}' is still running; stop it first")
         with open_index() as index:
             row = index.get(self.id)

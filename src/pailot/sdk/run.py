@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..values import Value
 from .errors import JobFailed, JobStopped, WaitTimeout
-from .places import Quit
+from .places import OVER, Quit, Which
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from .places import Place
 
     Stream = Literal["all", "stdout", "stderr"]
-
-OVER = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
 class Event(Value):
@@ -106,6 +104,9 @@ class Run:
         from .progress import wanted, watch
 
         over = watch(self, timeout, quit) if wanted(progress) else self._place.wait(timeout, quit)
+        return self._waited(over, timeout)
+
+    def _waited(self, over: bool, timeout: float | None) -> str:
         record = self._place.record()
         if not over and record["state"] not in OVER:
             raise WaitTimeout.of(record, f"{self.name} is still {record['state']} after {timeout:g} s")
@@ -136,9 +137,10 @@ class Run:
 
     async def wait_async(self, timeout: float | None = None) -> str:
         """As `wait`, without blocking the event loop."""
-        from .waiting import in_thread
+        from .waiting import in_thread, over
 
-        return await in_thread(lambda quit: self._wait(timeout, quit))
+        done = await over(self._place, timeout)
+        return await in_thread(lambda _: self._waited(done, timeout))
 
     async def result_async(self, timeout: float | None = None) -> Result:
         """As `result`, without blocking the event loop."""
@@ -152,9 +154,22 @@ class Run:
 
     # Looking
 
-    def logs(self, role: str | None = None, index: int | None = None, *, follow: bool = False, stream: Stream = "all") -> Logs:
-        """What tasks printed, as lines: `for line in run.logs("worker", 0, follow=True)`, or `async for`."""
-        return Logs(self._place, role, index, follow, stream)
+    def logs(
+        self,
+        role: str | None = None,
+        index: int | None = None,
+        follow: bool = False,
+        *,
+        stream: Stream = "all",
+        attempt: int | None = None,
+        task_attempt: int | None = None,
+    ) -> Logs:
+        """What tasks printed, as lines: `for line in run.logs("worker", 0, follow=True)`, or `async for`.
+
+        `attempt` is that of the job (0 is the first; by default the latest, and all of them with `follow`), `task_attempt` that
+        of the task in it (by default all).
+        """
+        return Logs(self._place, Which(role, index, stream, attempt, task_attempt), follow)
 
     def events(self) -> Iterator[Event]:
         """What happened so far, then what happens, until the run is over."""
@@ -232,15 +247,16 @@ class Run:
 class Logs:
     """Lines of one task, or of several with `[role:index] ` before each. `str(logs)` is the whole text so far."""
 
-    def __init__(self, place: Place, role: str | None, index: int | None, follow: bool, stream: str) -> None:
-        self._place, self._role, self._index, self._follow, self._stream = place, role, index, follow, stream
+    def __init__(self, place: Place, which: Which, follow: bool) -> None:
+        self._place, self._which, self._follow = place, which, follow
 
     def __iter__(self) -> Iterator[str]:
         return self._lines(Quit(), self._follow)
 
     def _lines(self, quit: Quit, follow: bool) -> Iterator[str]:
-        alone = self._index is not None or _tasks(self._place.record(), self._role) == 1
-        for role, index, text in self._place.lines(self._role, self._index, self._stream, follow, quit):
+        lines = self._place.lines(self._which, follow, quit)
+        alone = self._which.index is not None or _tasks(self._place.record(), self._which.role) == 1
+        for role, index, text in lines:
             yield text if alone else f"[{role}:{index}] {text}"
 
     async def __aiter__(self) -> AsyncIterator[str]:
@@ -253,7 +269,7 @@ class Logs:
         return "".join(f"{line}\n" for line in self._lines(Quit(), False))
 
     def __repr__(self) -> str:
-        return f"Logs(of {self._place.name!r}, role={self._role!r}, index={self._index!r})"
+        return f"Logs(of {self._place.name!r}, role={self._which.role!r}, index={self._which.index!r})"
 
 
 def _tasks(record: Mapping[str, Any], role: str | None) -> int:

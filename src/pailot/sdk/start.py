@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .. import api
-from .job import adopt, load
+from .job import prepared
 from .places import Here
 from .run import Run
 
@@ -28,6 +28,7 @@ def run(
     secrets: Mapping[str, Any] | None = None,
     overrides: Mapping[str, Any] | None = None,
     labels: Mapping[str, str] | None = None,
+    code: str | os.PathLike[str] | None = None,
     cwd: str | os.PathLike[str] | None = None,
     work_dir: str | os.PathLike[str] = "",
     sandbox: bool = False,
@@ -35,29 +36,29 @@ def run(
     """Run a job: a `pailot.Job`, or the path of a job file. Answers once it has started; `.wait()` or `.result()` waits.
 
     Without `server` it runs on this machine, driven by a small process of its own: from any thread, from a notebook, and it
-    goes on when this program ends. `unique` appends a suffix to the name, for a job that may run twice at once.
+    goes on when this program ends. `unique` appends a suffix to the name, for a job that may run twice at once. `code` is a
+    folder; tasks start in a copy of it.
     """
-    if not isinstance(job, str | os.PathLike):
-        read = adopt(job)
-        if name is not None or secrets or overrides:
-            read = read.changed(overrides, secrets=secrets, name=name)
-    else:
-        read = load(job, name=name, secrets=secrets, overrides=overrides)
-    if unique:
-        read = read.replace(name=f"{read.name}-{os.urandom(3).hex()}")
     if server is not None:
         from .client import Client
 
-        if engine is not None or sandbox or work_dir:
-            raise TypeError("with a server, the engine, sandbox and work_dir are the server's to choose")
-        return Client(server, token).run(read, labels=labels)
+        if engine is not None or sandbox or work_dir or cwd is not None:
+            raise TypeError("with a server, the engine, cwd, work_dir and sandbox are the server's to choose; code is sent along")
+        return Client(server, token).run(
+            job, name=name, unique=unique, secrets=secrets, overrides=overrides, labels=labels, code=code
+        )
+    if token is not None:
+        raise TypeError("a token is for a server; which one?")
+    if code is not None:
+        overrides = {**(overrides or {}), "extras.pailot.code": os.path.abspath(code)}
+    read = prepared(job, name=name, unique=unique, secrets=secrets, overrides=overrides)
     from ..engines.registry import check
     from ..service.launch import prepare
     from ..service.supervisor import supervise
 
     chosen = engine or os.environ.get("PAILOT_ENGINE") or "local"
     check(chosen)
-    prepared = prepare(
+    made = prepare(
         read,
         api.plan(read),
         read.to_yaml(),
@@ -68,8 +69,8 @@ def run(
         engine=chosen,
         labels=labels,
     )
-    supervise(prepared)
-    return Run(Here(prepared.id, prepared.plan.name, prepared.folder.path))
+    supervise(made)
+    return Run(Here(made.id, made.plan.name, made.folder.path))
 
 
 async def run_async(job: model.Job | str | os.PathLike[str], **options: Any) -> Run:

@@ -16,25 +16,42 @@ class Watch:
 
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._descriptor = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._watched: set[str] = set()
+        self._watched: dict[str, int] = {}
 
     def add(self, folder: str) -> None:
         if self._descriptor < 0 or folder in self._watched or not os.path.isdir(folder):
             return
-        if self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), _MODIFY_OR_NEW) >= 0:
-            self._watched.add(folder)
+        number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), _MODIFY_OR_NEW)
+        if number >= 0:
+            self._watched[folder] = number
 
-    def wait(self, seconds: float, also: int = -1) -> None:
-        """Until something changed, or the time is up (a network file system tells nothing), or `also` is readable."""
+    def keep(self, folders: set[str]) -> None:
+        """Be told nothing about other folders any more."""
+        for folder in set(self._watched) - folders:
+            self._libc.inotify_rm_watch(self._descriptor, self._watched.pop(folder))
+
+    def wait(self, seconds: float, also: int = -1) -> set[str]:
+        """Until something changed, or the time is up (a network file system tells nothing), or `also` is readable.
+
+        Answers the folders in which something is known to have changed.
+        """
         poller = select.poll()  # unlike select, for descriptors beyond 1024 too
         if also >= 0:
             poller.register(also, select.POLLIN)
         if self._descriptor < 0:
             poller.poll(min(seconds, 0.25) * 1000)
-            return
+            return set(self._watched)
         poller.register(self._descriptor, select.POLLIN)
-        if any(found == self._descriptor for found, _ in poller.poll(max(0.0, seconds) * 1000)):
-            os.read(self._descriptor, 1 << 16)
+        if not any(found == self._descriptor for found, _ in poller.poll(max(0.0, seconds) * 1000)):
+            return set()
+        import struct
+
+        data, at, numbers = os.read(self._descriptor, 1 << 16), 0, set()
+        while at < len(data):
+            number, _, _, length = struct.unpack_from("iIII", data, at)
+            numbers.add(number)
+            at += 16 + length
+        return {folder for folder, number in self._watched.items() if number in numbers}
 
     def close(self) -> None:
         """Be told nothing any more."""

@@ -224,13 +224,16 @@ class Client:
                 return None
         return self.record(job)
 
-    def live(self, job: str, last_id: str = "", **options: float) -> Iterator[Event | None]:
-        """Events of one job: `job`, `task`, at last `end`; None says that something may have been missed."""
-        return self._follow(f"/jobs/{_part(job)}/live", last_id, **options)
+    def live(self, job: str, last_id: str = "", http: Http | None = None, **options: float) -> Iterator[Event | None]:
+        """Events of one job: `job`, `task`, at last `end`; None says that something may have been missed.
+
+        `http` is a connection for it alone, which another thread may interrupt.
+        """
+        return self._follow(f"/jobs/{_part(job)}/live", last_id, http, **options)
 
     def live_jobs(self, last_id: str = "", **options: float) -> Iterator[Event | None]:
         """State changes of all jobs that the caller may see."""
-        return self._follow("/live/jobs", last_id, **options)
+        return self._follow("/live/jobs", last_id, None, **options)
 
     # Logs
 
@@ -259,9 +262,12 @@ class Client:
             raise
         return reply.body if reply.status == 206 else reply.body[offset:]
 
-    def log_locations(self, job: str, attempt: int, role: str, index: int, task_attempt: int) -> list[dict[str, str]]:
-        """Where OpenPAI has the logs of a task attempt: `name` and `uri` of each."""
+    def log_locations(
+        self, job: str, attempt: int, role: str, index: int, task_attempt: int, *, tail: bool = False
+    ) -> list[dict[str, str]]:
+        """Where OpenPAI has the logs of a task attempt: `name` and `uri` of each; `tail`: of the last 16 KiB."""
         path = f"/jobs/{_part(job)}/attempts/{attempt}/taskRoles/{_part(role)}/taskIndex/{index}/attempts/{task_attempt}/logs"
+        path += "?tail-mode=true" if tail else ""
         found: list[dict[str, str]] = self._get(path)["locations"]
         return found
 
@@ -275,6 +281,7 @@ class Client:
         attempt: int | None = None,
         task_attempt: int | None = None,
         after: str = "",
+        http: Http | None = None,
         **options: float,
     ) -> Iterator[LogPiece | None]:
         """Pieces of a task's log as it grows, to the end of the job; None: the line broke.
@@ -283,7 +290,7 @@ class Client:
         is followed, from the latest on; with one, that alone.
         """
         path = self._log_path(job, role, index, stream, attempt, task_attempt)
-        for event in self._follow(f"{path}&follow=true", after, **options):
+        for event in self._follow(f"{path}&follow=true", after, http, **options):
             if event is None:
                 yield None
             elif event.event == "end":
@@ -331,8 +338,8 @@ class Client:
     def _request(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Reply:
         return self.http.request(method, V2 + path, body, headers)
 
-    def _follow(self, path: str, last_id: str = "", **options: float) -> Iterator[Event | None]:
-        return stream.follow(self.http.clone(), V2 + path, last_id, **options)
+    def _follow(self, path: str, last_id: str = "", http: Http | None = None, **options: float) -> Iterator[Event | None]:
+        return stream.follow(http or self.http.clone(), V2 + path, last_id, **options)
 
 
 def find(server: str, token: str = "", user: str = "") -> Client:

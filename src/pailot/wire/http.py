@@ -10,7 +10,7 @@ from .errors import Denied, NotFound, NotTheApi, Refused, Unreachable, WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from http.client import HTTPConnection, HTTPResponse
     from typing import IO, Any
 
@@ -62,8 +62,11 @@ class Http:
         self.server = server.rstrip("/")
         self.scheme, self.host, self.port, self.prefix = parts.scheme, parts.hostname, port, parts.path.rstrip("/")
         self.token = token
+        self.renew: Callable[[], str] | None = None
+        """Answers a new token when the server does not accept the old one any more."""
         self.timeout = timeout
         self.retries = RETRIES
+        self._interrupted = False
         self._connection: HTTPConnection | None = None
         self._used = 0.0
 
@@ -80,6 +83,7 @@ class Http:
         from http.client import HTTPException
 
         repeat = method in IDEMPOTENT
+        renewed = False
         for turn in range(self.retries + 1):
             try:
                 response = self.send(method, path, body, headers, timeout=timeout)
@@ -103,6 +107,9 @@ class Http:
                     continue
                 if reply.status < 400:
                     return reply
+                if reply.status == 401 and self.renew is not None and not renewed and turn < self.retries:
+                    self.token, renewed = self.renew(), True
+                    continue
                 raise refusal(reply, self.server)
             time.sleep(PAUSES[min(turn, len(PAUSES) - 1)])
         raise AssertionError("unreachable: the last turn returns or raises")
@@ -131,6 +138,8 @@ class Http:
             connection.sock.settimeout(timeout or self.timeout)
         if body is not None and not isinstance(body, bytes):
             body.seek(0)
+        if self._interrupted:
+            raise NotSent(ConnectionAbortedError("interrupted"))
         sent = {"Accept": "application/json", "User-Agent": "pailot", **(headers or {})}
         if self.token:
             sent["Authorization"] = f"Bearer {self.token}"
@@ -140,8 +149,28 @@ class Http:
     def clone(self) -> Http:
         """The same server over a connection of its own, for what is read while other requests are made."""
         made = Http(self.server, self.token, timeout=self.timeout)
-        made.retries = self.retries
+        made.retries, made.renew = self.retries, self.renew
         return made
+
+    def interrupt(self) -> None:
+        """From any thread: whoever reads here is told at once that the line broke, and it is not made again."""
+        import socket
+
+        self._interrupted = True
+        connection = self._connection
+        if connection is not None and connection.sock is not None:
+            try:
+                connection.sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # it is closed already
+
+    def was_interrupted(self) -> bool:
+        return self._interrupted
+
+    def limit(self, seconds: float) -> None:
+        """How long the next read from the open connection may take."""
+        if self._connection is not None and self._connection.sock is not None:
+            self._connection.sock.settimeout(seconds)
 
     def close(self) -> None:
         """Leave the connection; the next request makes a new one."""

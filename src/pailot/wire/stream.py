@@ -76,25 +76,37 @@ def parse(chunks: Iterable[bytes]) -> Iterator[Event]:
 
 
 def follow(
-    http: Http, path: str, last_id: str = "", *, patience: float = PATIENCE, silence: float = SILENCE
+    http: Http,
+    path: str,
+    last_id: str = "",
+    *,
+    patience: float = PATIENCE,
+    silence: float = SILENCE,
+    until: float = float("inf"),
 ) -> Iterator[Event | None]:
     """Events without end, over one connection after another. None says: look at the state, something may have been missed.
 
-    It is yielded after every reconnection and after every silence. Ends where the server has nothing more to send (204).
-    Raises Unreachable when the server is away for longer than `patience`, Refused when it says no.
+    It is yielded after every reconnection and after every silence. Ends where the server has nothing more to send (204), when
+    the clock (`time.monotonic`) says `until`, and when the connection is interrupted. Raises Unreachable when the server is
+    away for longer than `patience`, Refused when it says no.
     """
     from http.client import HTTPException
 
     away: float | None = None
     turn = 0
-    while True:
+    renewed = False
+    while not http.was_interrupted() and time.monotonic() < until:
         parser = Parser()
         parser.last_id = last_id
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-cache"}
         if last_id:
             headers["Last-Event-ID"] = last_id
         try:
-            response = http.send("GET", path, None, headers, timeout=silence)
+            response = http.send("GET", path, None, headers, timeout=max(0.001, min(silence, until - time.monotonic())))
+            if response.status == 401 and http.renew is not None and not renewed:
+                response.read()
+                http.token, renewed = http.renew(), True
+                continue
             if response.status == 204:
                 response.read()
                 return
@@ -104,8 +116,9 @@ def follow(
                 raise refusal(Reply(response.status, {}, response.read()), http.server)
             if response.headers.get_content_type() != "text/event-stream":
                 raise Refused(f"{http.server} has no live events at {path}", 501, "NoLiveEvents")
-            away = None
+            away, renewed = None, False
             while True:
+                http.limit(max(0.001, min(silence, until - time.monotonic())))
                 chunk = response.read1(1 << 16)
                 if not chunk:
                     break
@@ -120,7 +133,9 @@ def follow(
                 raise Unreachable(f"{http.server} cannot be reached: {words(error)}") from None
         finally:
             http.close()
+        if http.was_interrupted() or time.monotonic() >= until:
+            return
         pause = parser.retry if parser.retry is not None and not turn else _PAUSES[min(turn, len(_PAUSES) - 1)]
         turn += 1
-        time.sleep(pause)
+        time.sleep(min(pause, max(0.0, until - time.monotonic())))
         yield None

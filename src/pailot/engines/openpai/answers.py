@@ -56,10 +56,10 @@ def read_job(detail: Mapping[str, Any], roles: Mapping[str, int]) -> JobSeen:
     """The answer to `GET /jobs/NAME`; `roles` are those of our plan, with how many tasks each has."""
     status = detail.get("jobStatus") or {}
     attempt = _whole(status.get("attemptId")) or 0
-    names = {_key(name): name for name in roles}
+    names = {role_key(name): name for name in roles}
     tasks = []
     for there, role in (detail.get("taskRoles") or {}).items():
-        name = names.get(_key(there))
+        name = names.get(role_key(there))
         if name is None:
             continue  # a role that is not ours: nothing to keep of it
         tasks += [_task(name, there, each, attempt) for each in role.get("taskStatuses") or ()]
@@ -72,7 +72,7 @@ def read_job(detail: Mapping[str, Any], roles: Mapping[str, int]) -> JobSeen:
         tasks=tuple(tasks),
         reason=_reason(status),
         exit_code=0 if state == SUCCEEDED else _whole(status.get("appExitCode")),
-        role=names.get(_key(trigger)) if isinstance(trigger, str) else None,
+        role=names.get(role_key(trigger)) if isinstance(trigger, str) else None,
         index=_whole(status.get("appExitTriggerTaskIndex")),
         retries={"user": _whole(retries.get("user")) or 0, "platform": _whole(retries.get("platform")) or 0},
     )
@@ -115,7 +115,7 @@ def _first_line(text: object) -> str:
     return lines[0][:500] if lines else ""
 
 
-def _key(role: str) -> str:
+def role_key(role: str) -> str:
     """Role names as OpenPAI compares them: it drops what Kubernetes does not allow in a name."""
     return "".join(char for char in role if char.isalnum()).lower()
 

@@ -286,7 +286,13 @@ class Team:
         if attempt is not None and not 0 <= attempt < max(1, folder.attempts()):
             raise NoSuchJob(f"job {record.user}~{record.name} has no attempt {attempt}")
         shown = await asyncio.to_thread(lambda: describe(record, folder, plan, attempt))
-        return {**shown, "exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
+        more = {
+            "exitCode": record.exit_code,
+            "reason": record.reason or None,
+            "retries": record.retries,
+            "tags": list(record.tags),
+        }
+        return {**shown, **more}
 
     async def journal(self, caller: Caller | None, job: str) -> list[dict[str, Any]]:
         """What happened to a job, oldest first, as `pailot events --json`."""
