@@ -50,7 +50,8 @@ def job(commands: str, name: str, instances: int = 1) -> Job:
 
 
 def test_a_run_is_the_same_object(server: Server, token: str) -> None:
-    run = pailot.run(job("echo one; echo two >&2", "same"), server=server.url, token=token, labels={"team": "vision"})
+    labels = {"team": "vision, and more", 'a "key"': "é=1"}
+    run = pailot.run(job("echo one; echo two >&2", "same"), server=server.url, token=token, labels=labels)
     assert run.result(SECONDS).state == "SUCCEEDED"
     assert sorted(run.logs("main", 0)) == ["one", "two"]
     assert sorted(run.logs(follow=True)) == ["one", "two"]
@@ -61,8 +62,14 @@ def test_a_run_is_the_same_object(server: Server, token: str) -> None:
     with Client(server.url, token) as client:
         assert client.user == "admin"
         assert client.get("same") == run
-        assert list(client.runs(labels={"team": "vision"})) == [run]
+        assert list(client.runs(labels=labels)) == [run]
+        assert list(client.runs(labels={"team": "vision, and more"})) == [run]
+        assert list(client.runs(labels={**labels, "other": "x"})) == []
         assert list(client.runs(labels={"team": "speech"})) == []
+        assert run.describe()["labels"] == labels
+        for wrong in ("[]", '{"a": 1}', "team=vision", "[" * 5000):
+            with pytest.raises(pailot.PailotError, match="labels should be a JSON mapping"):
+                client._wire.jobs(labels=wrong)
         assert pickle.loads(pickle.dumps(run)).state == "SUCCEEDED"
         with pytest.raises(pailot.Conflict):
             client.run(job("true", "same"))

@@ -213,29 +213,29 @@ class Processor:
                 **({"hivedScheduler": {"jobPriorityClass": priority}} if priority else {}),
                 "processor": description,
                 "pailot": {
+                    "labels": {**self.labels, LABEL: "1"},
                     "channels": {
                         "inputs": {key: uri for key, (_, uri) in found_in.items()},
                         "outputs": {key: uri for key, (_, uri) in found_out.items()},
                         "hyperparameters": {key: str(value) for key, value in self.parameters.items()},
                         "mount": True,
                         **({"code": code} if code and not sent else {}),
-                    }
+                    },
                 },
             },
         )
-        labels = {**self.labels, LABEL: "1"}
-        return TrainingJob(self._run(job, session, engine, labels, sent), description)
+        return TrainingJob(self._run(job, session, engine, sent), description)
 
-    def _run(self, job: Any, session: Session, engine: str | None, labels: Mapping[str, str], code: str | None) -> Run:
+    def _run(self, job: Any, session: Session, engine: str | None, code: str | None) -> Run:
         if session.server is not None:
             from ..sdk.client import Client
 
-            return Client(session.server, session.token).run(job, labels=labels, code=code)
+            return Client(session.server, session.token).run(job, code=code)
         from ..sdk.start import run
 
         work = os.path.join(Settings().home, "processing")
         os.makedirs(work, mode=0o700, exist_ok=True)
-        return run(job, engine=engine, labels=labels, cwd=work, work_dir="shared")
+        return run(job, engine=engine, cwd=work, work_dir="shared")
 
     def _new_name(self) -> str:
         """A name of its own for each job: the base name, the time, six random letters and digits."""

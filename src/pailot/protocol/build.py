@@ -307,6 +307,7 @@ def _options(node: Mapping[str, Any]) -> Options:
         gpu_type=node.get("gpuType"),
         auth_file=node.get("authFile"),
         port_base=node.get("portBase") or {},
+        labels=node.get("labels") or {},
         channels=_channels(node["channels"]) if "channels" in node else None,
     )
 

@@ -163,6 +163,7 @@ class Options(Value):
     gpu_type: str | None = None
     auth_file: str | None = None
     port_base: Mapping[str, Mapping[str, int]] = {}
+    labels: Mapping[str, str] = {}
     channels: Channels | None = None
 
 

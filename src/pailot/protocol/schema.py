@@ -234,6 +234,7 @@ PAILOT = Record(
             "Folders that the tasks of a job share, laid out as /ml is in Alibaba's PAI.",
             what="in 'channels'",
         ),
+        "labels": Table(Text(), "Keys and values that the job is found by."),
         "portBase": Table(Table(Whole(least=1)), "First port per role and label, for jobs that need exact ports."),
     },
     "Options of Pailot's own.",

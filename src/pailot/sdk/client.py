@@ -8,7 +8,7 @@ from ..protocol.problems import PailotError
 from ..service.launch import Conflict
 from ..wire import credentials
 from ..wire.errors import NotFound, Refused
-from .job import prepared
+from .job import prepared, without_secrets
 from .lines import Lines
 from .run import Run
 from .there import There
@@ -66,12 +66,13 @@ class Client:
         code: str | os.PathLike[str] | None = None,
     ) -> Run:
         """Submit a job; `code` is a folder that is sent along, and in which its tasks start; by default that of the job, if it
-        has one here. Labels become tags KEY=VALUE.
+        has one here. By `labels` it is found again.
         """
         from ..protocol.outgoing import outgoing
 
         read = prepared(job, name=name, unique=unique, secrets=secrets, overrides=overrides)
-        tags = tags_of(labels)
+        if labels:
+            read = read.changed({"extras.pailot.labels": {**read.extras.options.labels, **labels}})
         folder = code if code is not None else _own_folder(read.extras.options.code)
         archive = self._send(folder) if folder is not None else ""
         try:
@@ -82,8 +83,6 @@ class Client:
             raise
         if "~" not in full:
             full = f"{self.user}~{full or read.name}"
-        for tag in tags:
-            self._wire.add_tag(full, tag)
         return Run(There(self._lines, full))
 
     def _send(self, folder: str | os.PathLike[str]) -> str:
@@ -115,21 +114,31 @@ class Client:
         users: Sequence[str] = (),
     ) -> Iterator[Run]:
         """Jobs, newest first: in one of these states, with this text in the name, with these labels."""
-        wanted = tags_of(labels)
-        query = {"state": list(states), "keyword": keyword, "tagsContain": wanted[:1], "username": list(users)}
+        import json
+
+        wanted = dict(labels or {})
+        text = json.dumps(wanted) if wanted else ""
+        query = {"state": list(states), "keyword": keyword, "labels": text, "username": list(users)}
         found = offset = 0
         while limit is None or found < limit:
             page = self._wire.jobs(**query, offset=offset, limit=100)
             for each in page:
-                if not set(wanted) <= set(each.get("tags") or ()):
-                    continue  # the server looks for any of several tags, we for all
-                yield Run(There(self._lines, f"{each['username']}~{each['name'].rpartition('~')[2]}"))
+                full = f"{each['username']}~{each['name'].rpartition('~')[2]}"
+                if wanted and not wanted.items() <= self._labels(full, each).items():
+                    continue
+                yield Run(There(self._lines, full))
                 found += 1
                 if found == limit:
                     return
             offset += len(page)
             if len(page) < 100:
                 return
+
+    def _labels(self, full: str, item: Mapping[str, Any]) -> Mapping[str, str]:
+        """Of a job of the list; an OpenPAI knows nothing of them, but keeps the job file."""
+        if "labels" in item:
+            return dict(item["labels"])
+        return without_secrets(self._wire.config(full)).extras.options.labels
 
     def close(self) -> None:
         self._wire.close()
@@ -149,11 +158,3 @@ def _own_folder(code: str | None) -> str | None:
     if not code or "$" in code or ("://" in code and not code.startswith("file://")):
         return None
     return os.path.expanduser(code.removeprefix("file://"))
-
-
-def tags_of(labels: Mapping[str, str] | None) -> list[str]:
-    """Labels as the tags of a job; what cannot be one is said before anything is sent."""
-    for key, value in (labels or {}).items():
-        if not key or "=" in key or "," in f"{key}{value}":
-            raise PailotError(f"the label '{key}': '{value}' cannot be a tag of a server: no comma, and no = in its name")
-    return [f"{key}={value}" for key, value in (labels or {}).items()]

@@ -103,7 +103,7 @@ def prepare(
         submitted=submitted,
         tasks=plan.task_count,
         vc=plan.virtual_cluster,
-        labels=labels or None,
+        labels={**plan.options.labels, **(labels or {})} or None,
     )
     try:
         index.add(row, exclusive=True)

@@ -40,6 +40,7 @@ def list_item(job: JobRecord) -> dict[str, Any]:
         "totalTaskNumber": job.tasks,
         "totalTaskRoleNumber": job.roles,
         "jobPriority": job.priority,
+        **({"labels": dict(job.labels)} if job.labels else {}),
     }
 
 

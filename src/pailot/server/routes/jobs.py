@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from ...protocol.convert import to_v2
 from ...protocol.shape import Flag, Record, Text
 from ...protocol.v1 import V1Document, looks_like_v1
@@ -36,6 +38,7 @@ _LIST_QUERY = (
     Query("keyword", "A part of the name of job, user or virtual cluster."),
     Query("tagsContain", "Jobs with any of these tags."),
     Query("tagsNotContain", "Jobs with none of these tags."),
+    Query("labels", 'Jobs with all of these labels, as JSON: `{"key": "value"}`.'),
     Query("jobPriority", "Priority classes, separated by commas; `default` are jobs that name none."),
     Query("order", f"`field,ASC` or `field,DESC`; fields are {', '.join(ORDERS)}."),
     Query("offset", "How many jobs are left out.", _INTEGER),
@@ -90,6 +93,7 @@ def job_query(request: Request) -> JobQuery:
         priorities=tuple(None if each == "default" else each for each in _words(asked.get("jobPriority", ""))),
         tags_contain=_words(asked.get("tagsContain", "")),
         tags_not_contain=_words(asked.get("tagsNotContain", "")),
+        labels=_labels(asked.get("labels", "")),
         keyword=_plain(asked.get("keyword", "")),
         order=order,
         descending=descending,
@@ -103,6 +107,16 @@ def _words(text: str) -> tuple[str, ...]:
     if len(words) > 1000:
         raise HttpError(400, "InvalidParametersError", f"{len(words)} values in one list are too many")
     return words
+
+
+def _labels(text: str) -> dict[str, str]:
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise HttpError(400, "InvalidParametersError", 'labels should be a JSON mapping of texts to texts: {"key": "value"}')
+    return found
 
 
 def _plain(text: str) -> str:

@@ -165,6 +165,7 @@ class Team:
             folder=os.path.join(self.home, "jobs", number),
             engine=self.engine,
             submit_from=submit_from or str(job.extras.raw.get("submitFrom") or ""),
+            labels=plan.options.labels,
             code=code,
             more=more,
         )
@@ -291,6 +292,7 @@ class Team:
             "reason": record.reason or None,
             "retries": record.retries,
             "tags": list(record.tags),
+            "labels": dict(record.labels),
         }
         return {**shown, **more}
 
