@@ -15,7 +15,7 @@ from ..wire.errors import NotFound, Refused, Unreachable, WireError
 from ..wire.log_places import PIECE, LogPlaces
 from ..wire.stream import PATIENCE
 from .places import OVER
-from .there import labels_of, tasks_in
+from .there import tasks_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +33,12 @@ LOG_LAG_SECONDS = 0.5
 """The log service may be a little behind the end of a job."""
 
 
+def labels_in(root: Any) -> dict[str, str]:
+    """The labels in a job file, of which the server knows nothing else."""
+    options = (root.get("extras") or {}).get("pailot") or {}
+    return dict(options.get("labels") or {})
+
+
 class OnOpenpai:
     """What `There` is for a Pailot server."""
 
@@ -40,6 +46,7 @@ class OnOpenpai:
         self._lines, self.id = lines, full_name
         self.name = full_name.partition("~")[2] or full_name
         self._spelled: dict[str, str] | None = None
+        self._labels: dict[str, str] = {}
 
     @property
     def _wire(self) -> Wire:
@@ -50,8 +57,9 @@ class OnOpenpai:
         there = detail.get("taskRoles") or {}
         if self._spelled is None and there:
             try:
-                roles = parse(self._wire.config(self.id)).root["taskRoles"]
-                self._spelled = {role_key(name): name for name in roles}
+                root = parse(self._wire.config(self.id)).root
+                self._spelled = {role_key(name): name for name in root["taskRoles"]}
+                self._labels = labels_in(root)
             except (Refused, YamlError, KeyError, TypeError):
                 self._spelled = {}  # it is not told, or not of this version
         names = {
@@ -79,7 +87,7 @@ class OnOpenpai:
             "reason": seen.reason or None,
             **times,
             "engine": "openpai",
-            "labels": labels_of(detail.get("tags") or ()),
+            "labels": self._labels,
             **self._blame(seen),
             "taskRoles": _roles(seen),
         }

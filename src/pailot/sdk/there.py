@@ -59,7 +59,6 @@ class There:
             self._lines.is_plain = True
             return self.record()
         self._lines.is_plain = False
-        found["labels"] = labels_of(found.get("tags") or ())
         if found["state"] in ("FAILED", "STOPPED") and "lastLines" not in found:
             self._blamed = self._blamed or self._blame()
             found |= self._blamed
@@ -230,11 +229,6 @@ def tasks_in(record: Mapping[str, Any], which: Which, name: str) -> list[tuple[s
     if not tasks:
         raise PailotError(f"'{name}' has no task {which.role or 'any'}:{'any' if which.index is None else which.index}")
     return tasks
-
-
-def labels_of(tags: list[str] | tuple[str, ...]) -> dict[str, str]:
-    """Tags that are labels."""
-    return {key: value for key, separator, value in (tag.partition("=") for tag in tags) if separator}
 
 
 def _there(server: str, token: str, full_name: str) -> There:
