@@ -593,6 +593,13 @@ def test_tasks_are_processes_of_the_users_own_unix_user(place: Place) -> None:
         assert lines == wanted
         with pytest.raises(Invalid, match="no Unix user"):
             await team.submit(Caller("bob"), job(role("true"), name="x"))
+        folder = (await team.get(ANN, "ann~mapped")).folder
+        peek = (
+            f"for each in {folder} {folder}/checkpoints/main-0 {folder}/attempts/0; do ls $each 2>/dev/null || echo closed; done"
+        )
+        await team.submit(Caller("eve"), job(role(peek), name="curious"))
+        assert await state(team, "eve~curious") == "SUCCEEDED"
+        assert (await team.log(ROOT, "eve~curious", "main", 0)).read()[0] == b"closed\n" * 3
         await team.submit(Caller("eve"), job(role("sleep 1000"), name="stopped"))
         await until(team, "eve~stopped", "RUNNING")
         await team.stop(ROOT, "eve~stopped")
@@ -601,6 +608,26 @@ def test_tasks_are_processes_of_the_users_own_unix_user(place: Place) -> None:
             await team.submit(Caller("kim"), job(role("true"), name="x"))
 
     place.run(work, PAILOT_UNIX_USERS="ann=nobody, eve=daemon, kim=no-such-user")
+
+
+def test_only_the_settings_make_somebody_root() -> None:
+    """Who may make accounts is not therefore root of the machine."""
+    from pailot.service.team.unix import UnixUsers
+
+    with pytest.raises(Invalid, match="only the setting"):
+        UnixUsers("ann=nobody", lambda _: "root").check("ann")
+    with pytest.raises(Invalid, match="only the setting"):
+        UnixUsers("same", lambda _: None).check("root")
+    if os.geteuid() == 0:
+        UnixUsers("ann=root", lambda _: None).check("ann")
+
+
+def test_who_shares_a_unix_user() -> None:
+    from pailot.service.team.unix import UnixUsers
+
+    assert UnixUsers("", lambda _: "nobody").owner("ann") == ""
+    users = UnixUsers("ann=nobody, eve=no-such-user", lambda name: "daemon" if name == "kim" else None)
+    assert [users.owner(name) for name in ("ann", "eve", "kim", "bob")] == ["nobody", None, "daemon", None]
 
 
 def test_without_root_no_other_user_is_taken() -> None:

@@ -135,6 +135,7 @@ class Shim:
             os.makedirs(checkpoint, exist_ok=True)
             if task.owner:
                 os.chown(checkpoint, *task.owner)
+                os.chmod(checkpoint, 0o700)  # the way to it is open to all
         began = time.time()
         self.kept, self.terminated = frozenset(), False
         environment = {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def open_accounts(store: ServerStore, settings: Settings) -> tuple[Accounts, str | None]:
     """The accounts; and the password of the first user, where it had to be made up."""
     unix = UnixUsers(settings["unix_users"], lambda name: getattr(store.accounts.user(name), "unix_user", None))
-    accounts = Accounts(store, settings.home, lambda: tuple(shares_of(store, settings)), unix_user=unix.of)
+    accounts = Accounts(store, settings.home, lambda: tuple(shares_of(store, settings)), unix_user=unix.owner)
     return accounts, accounts.prepare(_take("PAILOT_ADMIN_PASSWORD"))
 
 

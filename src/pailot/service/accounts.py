@@ -50,8 +50,8 @@ FORGOTTEN_AFTER = 15 * 60.0
 CACHED = 4096
 
 NOT_ISOLATED = (
-    "all tasks run as the same Unix user: users of this server can read and stop each other's tasks; "
-    "give each of them a Unix user of their own to keep them apart"
+    "users are not isolated from each other: the tasks of {} run as {}, and can read and stop {}; "
+    "a Unix user for each of them keeps them apart (setting unix_users)"
 )
 
 
@@ -112,7 +112,7 @@ class Accounts:
     """The accounts of one server.
 
     `clusters` answers the names of all virtual clusters there are, `unix_user` the Unix user as whom the tasks of a user
-    run (nothing for the server's own); without it, what the account says.
+    run (an empty name for the server's own, None where they may not run at all); without it, what the account says.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Accounts:
         home: str,
         clusters: Callable[[], Collection[str]] = lambda: (DEFAULT_CLUSTER,),
         clock: Callable[[], float] = time,
-        unix_user: Callable[[str], str] | None = None,
+        unix_user: Callable[[str], str | None] | None = None,
     ) -> None:
         self._store = store
         self._rows = store.accounts
@@ -266,9 +266,19 @@ class Accounts:
 
     def warnings(self) -> tuple[str, ...]:
         """What whoever runs the server should know about its users."""
-        users = self._rows.users()
-        unix = [self._unix_user(user.username) if self._unix_user else user.unix_user or "" for user in users]
-        return (NOT_ISOLATED,) if len(set(unix)) < len(unix) else ()
+        sharing: dict[str, list[str]] = {}
+        for user in self._rows.users():
+            unix = self._unix_user(user.username) if self._unix_user else user.unix_user or ""
+            if unix is not None:
+                sharing.setdefault(unix, []).append(user.username)
+        others = len(sharing) > 1
+        return tuple(
+            NOT_ISOLATED.format(
+                _some(names), *((f"Unix user {unix}", "each other") if unix else ("the server's own", "all others"))
+            )
+            for unix, names in sharing.items()
+            if len(names) > 1 or (not unix and others)
+        )
 
     def update_user(
         self,
@@ -533,6 +543,11 @@ def _hasher() -> PasswordHasher:
     except ImportError:
         raise TeamError("to keep passwords install argon2-cffi: pip install 'pailot[server]'") from None
     return PasswordHasher(time_cost=PASSES, memory_cost=MEMORY_KIB, parallelism=LANES)
+
+
+def _some(names: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _check_texts(*texts: str | None, lines: bool = False) -> None:

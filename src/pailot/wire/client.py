@@ -67,6 +67,10 @@ class Client:
         """Name, version and way of logging in; needs no token."""
         return self._get("/info")
 
+    def about(self) -> dict[str, Any]:
+        """What a Pailot server tells of itself to who is logged in; `warnings` is what its users should know."""
+        return self._get("/server")
+
     def login(self, username: str, password: str, expiration: float | None = None) -> dict[str, Any]:
         """Exchange a password for a token, which this client uses from now on."""
         body: dict[str, Any] = {"username": username, "password": password}
@@ -103,18 +107,28 @@ class Client:
         return self._get(f"/users/{_part(username)}")
 
     def create_user(
-        self, username: str, password: str, *, email: str = "", admin: bool = False, virtual_clusters: Sequence[str] = ()
-    ) -> str:
-        """Answers what the server says to it, a warning included."""
+        self,
+        username: str,
+        password: str,
+        *,
+        email: str = "",
+        admin: bool = False,
+        virtual_clusters: Sequence[str] = (),
+        unix_user: str = "",
+    ) -> dict[str, Any]:
+        """Answers what the server says to it: `message`, and `warnings` of what follows from it."""
         body: dict[str, Any] = {"username": username, "password": password, "admin": admin, "extension": {}}
         if email:
             body["email"] = email
         if virtual_clusters:
             body["virtualCluster"] = list(virtual_clusters)
-        return str(self._json("POST", "/users", body).get("message") or "")
+        if unix_user:
+            body["unixUser"] = unix_user
+        answer: dict[str, Any] = self._json("POST", "/users", body)
+        return answer
 
     def update_user(self, username: str, **data: Any) -> None:
-        """Change `email`, `virtualCluster`, `admin`, `password` or `extension`; for admins."""
+        """Change `email`, `virtualCluster`, `admin`, `password`, `unixUser` or `extension`; for admins."""
         self._json("PUT", "/users", {"patch": True, "data": {"username": username, **data}})
 
     def change_password(self, username: str, old: str, new: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -148,13 +149,23 @@ def test_users(people: Accounts) -> None:
 
 def test_users_of_their_own_are_no_warning(people: Accounts) -> None:
     assert people.warnings() == ()
+    people.update_user("admin", unix_user="root")
     assert people.create_user("ann", "password", unix_user="ann") == ()
-    assert people.create_user("bob", "password", unix_user="ann") == (rules.NOT_ISOLATED,)
+    (warning,) = people.create_user("bob", "password", unix_user="ann")
+    assert "users are not isolated from each other: the tasks of ann, bob run as Unix user ann" in warning
 
 
 def test_whoever_says_as_whom_tasks_run(store: ServerStore, tmp_path: Path, people: Accounts) -> None:
     people.create_user("ann", "password", unix_user="ann")
-    for unix, warned in ((lambda name: "", True), (lambda name: name, False), (lambda name: "nobody", True)):
+    people.create_user("eve", "password")
+    ways: list[tuple[Callable[[str], str | None], bool]] = [
+        (lambda name: "", True),
+        (lambda name: name, False),
+        (lambda name: "nobody", True),
+        (lambda name: name if name == "ann" else None, False),  # others have no tasks
+        (lambda name: name if name == "ann" else "" if name == "eve" else None, True),  # eve is the server itself
+    ]
+    for unix, warned in ways:
         assert bool(Accounts(store, str(tmp_path), unix_user=unix).warnings()) == warned
 
 

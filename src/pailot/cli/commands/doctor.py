@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...service.checkup import Check
+    from ...wire.client import Client
 
 _SIGNS = {"ok": "ok  ", "note": "note", "bad": "BAD "}
 
@@ -51,12 +52,22 @@ def _server(args: Namespace) -> Iterator[Check]:
         yield Check("server", FINE, f"{client.server} answers ({version})")
         who = client.whoami()
         yield Check("login", FINE, f"{who.get('username')}{', an administrator' if who.get('admin') else ''}")
-        sharing = [user for user in client.users() if not user.get("unixUser")]
+        warnings = _warnings(client)
     except Denied as error:
         yield Check("login", BAD, str(error), "pailot login")
     except PailotError as error:
         yield Check("server", BAD, str(error), "check the address, and whether it runs (pailot serve)")
     else:
-        if len(sharing) > 1:
-            text = "users are not isolated from each other while tasks share the server's uid: what one runs, all can read"
-            yield Check("isolation", NOTE, text, "give each user a Unix user of their own, where that matters")
+        for warning in warnings:
+            text, _, advice = warning.partition("; ")
+            yield Check("isolation", NOTE, text, advice)
+
+
+def _warnings(client: Client) -> list[str]:
+    from ...wire.errors import NotFound
+
+    try:
+        found: list[str] = client.about().get("warnings") or []
+    except NotFound:
+        return []  # not one of ours
+    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from ...protocol.problems import PailotError
 from ..main import OK
 from ..server import add_server_option, need_client, print_json, read_password
@@ -24,6 +26,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--email", metavar="ADDRESS", help="add, set: where notifications go")
     parser.add_argument("--vc", action="append", metavar="NAME", help="add, set: virtual cluster; can be repeated")
     parser.add_argument("--admin", choices=("yes", "no"), help="add, set: whether an administrator")
+    parser.add_argument("--unix-user", metavar="NAME", help="add, set: as whom their tasks run, with the setting unix_users")
     add_server_option(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -39,9 +42,15 @@ def run(args: Namespace) -> int:
         return _print_user(args, client.get_user(args.name or client.user))
     if args.action == "add":
         password = _new_password(args, args.name)
-        answer["message"] = client.create_user(
-            args.name, password, email=args.email or "", admin=args.admin == "yes", virtual_clusters=args.vc or ()
+        said = client.create_user(
+            args.name,
+            password,
+            email=args.email or "",
+            admin=args.admin == "yes",
+            virtual_clusters=args.vc or (),
+            unix_user=args.unix_user or "",
         )
+        answer |= {"message": f"{args.name} is added", "warnings": said.get("warnings") or []}
     elif args.action == "set":
         client.update_user(args.name, **_changes(args))
         answer["message"] = f"{args.name} is changed"
@@ -55,8 +64,10 @@ def run(args: Namespace) -> int:
         answer["message"] = f"{args.name} is removed"
     if args.json:
         print_json(answer)
-    else:
-        print(answer["message"])
+        return OK
+    print(answer["message"])
+    for warning in answer.get("warnings", ()):
+        print(f"pailot: {warning}", file=sys.stderr)
     return OK
 
 
@@ -75,10 +86,12 @@ def _changes(args: Namespace) -> dict[str, Any]:
         changes["virtualCluster"] = args.vc
     if args.admin is not None:
         changes["admin"] = args.admin == "yes"
+    if args.unix_user is not None:
+        changes["unixUser"] = args.unix_user
     if args.password_file:
         changes["password"] = read_password(args.password_file, "")
     if not changes:
-        raise PailotError("pailot user set: what is to change? --email, --vc, --admin or --password-file")
+        raise PailotError("pailot user set: what is to change? --email, --vc, --admin, --unix-user or --password-file")
     return changes
 
 

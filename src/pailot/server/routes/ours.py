@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ... import __version__
 from ...protocol.shape import Anything, Record, Text
 from ..bodies import check
 from ..http import Response, json_response
 from ..openapi import document
-from ..routing import OPEN, Query, Routes
+from ..routing import OPEN, TOKEN, Query, Routes
 from .jobs import full_name
 
 TYPE_CHECKING = False
@@ -66,6 +67,13 @@ async def delete_job(request: Request) -> Response:
     name = full_name(request)
     await request.site.team.delete(request.caller.must(), name)
     return json_response({"status": 200, "message": f"Delete job {name} successfully."})
+
+
+@routes("GET", "/server", auth=TOKEN)
+async def server(request: Request) -> Response:
+    """What whoever uses or runs the server should know of it."""
+    warnings = await request.site.call(request.site.accounts.warnings)
+    return json_response({"version": __version__, "engine": request.site.engine, "warnings": list(warnings)})
 
 
 @routes("GET", "/openapi.json", "/api/v1/openapi.json", auth=OPEN)

@@ -29,6 +29,18 @@ class UnixUsers:
             return ""
         return self._of_account(user) or self.table.get(user) or (user if self.same else "")
 
+    def owner(self, user: str) -> str | None:
+        """The same for who wants to know who shares one: None for a user who has none, and so no tasks."""
+        name = self.of(user)
+        if not self.active or not name:
+            return None if self.active else ""
+        import pwd
+
+        try:
+            return "" if pwd.getpwnam(name).pw_uid == os.geteuid() else name
+        except KeyError:
+            return None
+
     def check(self, user: str) -> None:
         """Refuse a job that could not be started as whom it should."""
         if not self.active:
@@ -42,6 +54,8 @@ class UnixUsers:
             found = pwd.getpwnam(name)
         except KeyError:
             raise Invalid(f"the tasks of {user} are to run as Unix user {name}, whom this machine does not know") from None
+        if found.pw_uid == 0 and self.table.get(user) != name:  # whoever writes the settings may; who makes accounts may not
+            raise Invalid(f"the tasks of {user} are to run as Unix user {name}, which only the setting unix_users itself can say")
         if os.geteuid() != 0 and found.pw_uid != os.geteuid():
             raise Invalid(f"the tasks of {user} are to run as Unix user {name}, but the server does not run as root")
 
