@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 BUSY_SECONDS = 10.0
 SHORTEST_PREFIX = 6
 REBUILD = "pailot gc --rebuild-index"
+DAMAGED = f"the index of runs is damaged ({{}}); make it anew with: {REBUILD}"
 
 UNFINISHED = "state NOT IN ('STOPPED', 'SUCCEEDED', 'FAILED')"  # as the partial index says it, word for word
 
@@ -293,7 +294,11 @@ class Index:
             raise  # a mistake of ours, not of the file
         except (sqlite3.Error, OSError) as error:
             self._disconnect()
-            raise StoreError(f"{self.path}: {_reason(error, self.path)}") from None
+            from .failures import reason
+
+            missing = (sqlite3.SQLITE_ERROR,)  # a table, say
+            told = reason(error, self.path, busy_seconds=BUSY_SECONDS, damage=DAMAGED, also_damage=missing)
+            raise StoreError(f"{self.path}: {told}") from None
 
     def _notice_fork(self) -> None:
         if self._process != os.getpid():
@@ -509,34 +514,3 @@ def _escaped(text: str) -> str:
     for special in "\\%_":
         text = text.replace(special, "\\" + special)
     return text
-
-
-def _reason(error: Exception, path: str) -> str:
-    """What went wrong, and what helps."""
-    read_only = "cannot be written: it, or its folder, is read-only"
-    if isinstance(error, BlockingIOError):
-        return f"another process has been opening it for {BUSY_SECONDS:.0f} s"
-    if isinstance(error, OSError):
-        import errno
-
-        known = {errno.ENOSPC: "the disk is full", errno.EROFS: read_only, errno.EACCES: read_only, errno.EPERM: read_only}
-        return known.get(error.errno or 0, f"cannot be opened: {error.strerror} ({error.filename})")
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
-        return f"other processes have kept it locked for {BUSY_SECONDS:.0f} s"
-    if code == sqlite3.SQLITE_FULL:
-        return "the disk is full"
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-        return read_only
-    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
-        folder = os.path.dirname(path) or "."
-        try:
-            if os.statvfs(folder).f_bavail == 0:
-                return "the disk is full"
-        except OSError:
-            pass
-        if not os.access(folder, os.W_OK) or (os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK)):
-            return read_only
-    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR):  # the last: a table is missing, say
-        return f"the index of runs is damaged ({error}); make it anew with: {REBUILD}"
-    return f"cannot be read or written ({error})"

@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from pailot.store.server import BadValue, JobQuery, JobRecord, ServerStore, new_id
+from pailot.store.server import BadValue, JobQuery, JobRecord, ServerStore, listing, new_id
 from tests.unit.store.listing_model import QUERIES, STEPS, listed
 
 
+@pytest.mark.parametrize("warm", [True, False], ids=["columns", "database"])
 @given(STEPS, QUERIES)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
-def test_every_change_and_every_question(store: ServerStore, url: str, steps: list[Any], query: JobQuery) -> None:
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+def test_every_change_and_every_question(store: ServerStore, url: str, warm: bool, steps: list[Any], query: JobQuery) -> None:
+    if warm:
+        store.jobs.warm()
     for row in store.jobs.list(JobQuery(limit=1000)).rows:
         store.jobs.remove(row.id)
     jobs: list[JobRecord] = []
@@ -41,6 +44,8 @@ def test_every_change_and_every_question(store: ServerStore, url: str, steps: li
                 jobs[place] = record.replace(tags=(*rest, what) if kind == "tag" and what not in rest else rest)
     check(store, jobs, query)
     with ServerStore.open(url) as again:
+        if warm:
+            again.jobs.warm()
         check(again, jobs, query)
 
 
@@ -84,6 +89,109 @@ def test_what_is_written_while_the_columns_are_filled_is_not_missed(store: Serve
     assert page.rows[0] == late
     assert [row.name for row in store.jobs.list(JobQuery(states=("FAILED",))).rows] == ["old0"]
     assert store.jobs.list(JobQuery(tags_contain=("new",))).rows == (late,)
+
+
+def test_lists_do_not_wait_while_the_columns_are_filled(store: ServerStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(50):
+        store.jobs.add(JobRecord(new_id(), "ann", f"job{number:02d}", submitted=1.0, tags=("even",) * (number % 2 == 0)), "", "")
+    reading, asked = threading.Event(), threading.Event()
+    stream = store.database.stream
+
+    def slow(sql: str, *rest: Any) -> Any:
+        reading.set()
+        assert asked.wait(60)
+        return stream(sql, *rest)
+
+    monkeypatch.setattr(store.database, "stream", slow)
+    thread = threading.Thread(target=store.jobs.warm)
+    thread.start()
+    assert reading.wait(60)
+    page = store.jobs.list(JobQuery(limit=2, want_total=True))
+    other = store.jobs.list(JobQuery(tags_contain=("even",), order="jobName", descending=False, limit=2, want_total=True))
+    asked.set()
+    thread.join()
+    assert ([row.name for row in page.rows], page.total) == (["job49", "job48"], 50)
+    assert ([row.name for row in other.rows], other.total) == (["job00", "job02"], 25)
+    assert store.jobs.list(JobQuery(limit=2, want_total=True)) == page
+
+
+def test_jobs_that_are_gone_leave_the_columns(store: ServerStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "DEAD_KEPT", 10)
+    ids = [new_id() for _ in range(40)]
+    for number, id in enumerate(ids):
+        store.jobs.add(JobRecord(id, f"user{number}", f"job{number:02d}", submitted=1.0), "", "")
+    store.jobs.warm()
+    columns = store.jobs._listing._columns
+    assert columns is not None
+    for id in ids[:10]:
+        store.jobs.remove(id)
+    store.jobs.warm()
+    assert store.jobs._listing._columns is columns  # so few are not worth it
+    store.jobs.remove(ids[10])
+    store.jobs.warm()
+    columns = store.jobs._listing._columns
+    assert columns is not None
+    assert (len(columns.numbers), columns.dead) == (29, 0)
+    assert not columns.category["user"].matching(lambda user: user in ("user0", "user10"))
+    page = store.jobs.list(JobQuery(order="jobName", descending=False, want_total=True))
+    assert ([row.id for row in page.rows], page.total) == (ids[11:], 29)
+
+
+def test_a_tag_that_comes_while_the_tag_is_looked_for(store: ServerStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "FEW", 0)
+    first, second = new_id(), new_id()
+    store.jobs.add(JobRecord(first, "ann", "first", submitted=1.0, tags=("red",)), "", "")
+    store.jobs.add(JobRecord(second, "ann", "second", submitted=1.0), "", "")
+    store.jobs.warm()
+    columns = store.jobs._listing._columns
+    assert columns is not None
+    columns.marks.clear()
+    read = store.database.read
+
+    def late(sql: str, *rest: Any) -> Any:
+        rows = read(sql, *rest)
+        if sql == listing.NUMBERS:
+            monkeypatch.undo()
+            store.jobs.tag_add(second, "red")
+        return rows
+
+    monkeypatch.setattr(store.database, "read", late)
+    store.jobs.list(JobQuery(tags_contain=("red",)))
+    assert [row.id for row in store.jobs.list(JobQuery(tags_contain=("red",), descending=False)).rows] == [first, second]
+
+
+def test_more_tags_than_are_kept(store: ServerStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "FEW", 0)
+    monkeypatch.setattr(listing, "MARKS_KEPT", 1)
+    store.jobs.add(JobRecord(new_id(), "ann", "one", submitted=1.0, tags=("red", "green"), labels={"a": "b"}), "", "")
+    store.jobs.warm()
+    for _ in range(2):
+        assert len(store.jobs.list(JobQuery(tags_contain=("red",))).rows) == 1
+        assert len(store.jobs.list(JobQuery(tags_contain=("green",), labels={"a": "b"}, tags_not_contain=("blue",))).rows) == 1
+        assert not store.jobs.list(JobQuery(tags_contain=("red",), tags_not_contain=("green",))).rows
+
+
+def test_what_no_job_can_have(store: ServerStore) -> None:
+    store.jobs.add(JobRecord(new_id(), "ann", "one", submitted=1.0), "", "")
+    for _ in range(2):
+        for bad in ("\0", "\ud800"):
+            for query in (
+                JobQuery(users=(bad,)),
+                JobQuery(keyword=bad),
+                JobQuery(tags_contain=(bad,)),
+                JobQuery(labels={"a": bad, bad: "a"}),
+                JobQuery(seen_by=(bad, ())),
+                JobQuery(newer_than=float("inf")),
+            ):
+                assert not store.jobs.list(query).rows
+            for query in (
+                JobQuery(users=(bad, "ann")),
+                JobQuery(tags_not_contain=(bad,)),
+                JobQuery(seen_by=("ann", (bad,))),
+                JobQuery(newer_than=float("-inf")),
+            ):
+                assert len(store.jobs.list(query).rows) == 1
+        store.jobs.warm()
 
 
 def test_a_large_page(store: ServerStore) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from array import array
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pailot.store.server import ORDERS, JobQuery, JobRecord, columns, listing
-from pailot.store.server.columns import Bits, Names, Order, nth, places
-from pailot.store.server.listing import Columns, label_mark, tag_mark
+from pailot.store.server.columns import Bits, Category, Names, Order, extended, nth, places
+from pailot.store.server.listing import Columns
+from pailot.store.server.records import label_mark, tag_mark
 from tests.unit.store.listing_model import QUERIES, RECORDS, STEPS, listed
 
 
@@ -83,8 +85,6 @@ def test_every_change_and_every_question(sizes: None, steps: list[Any], query: J
     for step in steps:
         pair.step(*step)
     pair.ask(query)
-    pair.columns = pair.columns.without_the_dead()
-    pair.ask(query)
 
 
 @given(st.lists(RECORDS, max_size=30), QUERIES, RECORDS)
@@ -105,6 +105,25 @@ def _rows(records: list[JobRecord], start: int) -> list[tuple[Any, ...]]:
         (2 * place + 2, job.name, job.submitted, job.ended, *(getattr(job, name) for name in names))
         for place, job in enumerate(records, start)
     ]
+
+
+def test_numbers_find_wider_room() -> None:
+    numbers = array("B", [1, 255])
+    assert extended(numbers, (7,)) is numbers
+    numbers = extended(numbers, (3, 256, 4))
+    assert (numbers.typecode, list(numbers)) == ("H", [1, 255, 7, 3, 256, 4])
+    numbers = extended(numbers, (1 << 40,))
+    assert (numbers.typecode, numbers[-1], len(numbers)) == ("Q", 1 << 40, 7)
+
+
+def test_a_job_comes_to_a_value_that_needs_more_room() -> None:
+    category = Category()
+    for slot in range(300):
+        category[slot] = slot % 256
+    assert category._flat.typecode == "B"
+    category[7] = "new"
+    assert [category[slot] for slot in (6, 7, 8, 299)] == [6, "new", 8, 43]
+    assert category.mask(("new",), (1 << 300) - 1) == 1 << 7
 
 
 def test_more_users_than_a_byte_has_codes(monkeypatch: pytest.MonkeyPatch) -> None:

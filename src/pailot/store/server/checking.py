@@ -6,7 +6,7 @@ import json
 import os
 
 from .. import StoreError
-from .listing import label_mark, tag_mark
+from .records import label_mark, tag_mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -35,6 +35,20 @@ HAS_BIT = [bytes(byte >> bit & 1 for byte in range(256)) for bit in range(8)]
 LITTLE = byteorder == "little"
 
 
+WIDER = {"B": "H", "H": "I", "I": "Q"}
+
+
+def extended(numbers: array[int], more: Sequence[int]) -> array[int]:
+    """The array with more numbers behind it: the same one, or one of wider items where they are too large for it."""
+    count = len(numbers)
+    try:
+        numbers.extend(more)
+    except OverflowError:
+        del numbers[count:]
+        return extended(array(WIDER[numbers.typecode], numbers), more)
+    return numbers
+
+
 def places(mask: int) -> Iterator[int]:
     """The slots of a mask, in their order."""
     data = mask.to_bytes((mask.bit_length() + 7) // 8, "little")
@@ -227,7 +241,7 @@ class Category:
         self._ranks: list[Any] = []
         self._known: dict[Any, int] = {}
         self._codes = Codes()
-        self._flat = array("H")
+        self._flat = array("B")
 
     @property
     def narrow(self) -> bool:
@@ -240,12 +254,12 @@ class Category:
         """A slot that is there, or the next one."""
         code = self._code(value)
         self._codes[slot] = code
-        if code >> 16 and self._flat.typecode == "H":
-            self._flat = array("I", self._flat)
         if slot == len(self._flat):
-            self._flat.append(code)
-        else:
-            self._flat[slot] = code
+            self._flat = extended(self._flat, (code,))
+            return
+        while code >> 8 * self._flat.itemsize:
+            self._flat = array(WIDER[self._flat.typecode], self._flat)
+        self._flat[slot] = code
 
     def key(self, slot: int) -> Any:
         """What the value is sorted by, None behind all others."""
@@ -254,7 +268,7 @@ class Category:
     def fill(self, codes: array[int]) -> None:
         """All slots at once, as codes that `encode` gave."""
         self._codes.fill(codes)
-        self._flat = codes if len(self._values) > 1 << 16 else array("H", codes)
+        self._flat = codes
 
     def encode(self, values: Sequence[Any]) -> list[int]:
         try:
@@ -397,7 +411,7 @@ class Names:
 
     def __init__(self) -> None:
         self.text = bytearray()
-        self._starts = array("Q", [0])
+        self._starts = array("I", [0])
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -407,7 +421,8 @@ class Names:
 
     def extend(self, names: Iterable[str]) -> None:
         encoded = [name.encode() for name in names]
-        self._starts.extend(list(accumulate((len(name) + 1 for name in encoded), initial=len(self.text)))[1:])
+        starts = list(accumulate((len(name) + 1 for name in encoded), initial=len(self.text)))
+        self._starts = extended(self._starts, starts[1:])
         encoded.append(b"")
         self.text += END.join(encoded)
 

@@ -12,6 +12,7 @@ import sqlite3
 import threading
 
 from .. import StoreError
+from ..failures import reason
 from .records import BadValue
 
 TYPE_CHECKING = False
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     Row = tuple[Any, ...]
 
 BUSY_SECONDS = 10.0
+CACHE_KB = 2048
+"""Pages of the file that each connection keeps to itself; the system keeps the rest for all of them."""
+IDLE_CONNECTIONS = 4
+"""Connections that are kept for the next reader; a crowd of readers may have needed more."""
+DAMAGED = "the server's database is damaged ({}); put a copy of it back"
 INTEGER_LIMIT = 1 << 63
 
 
@@ -235,7 +241,7 @@ class SQLite(Database):
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA journal_size_limit = 67108864")  # what a long transaction needed is given back
-            connection.execute("PRAGMA cache_size = -16384")  # KiB
+            connection.execute(f"PRAGMA cache_size = -{CACHE_KB}")
         except BaseException:
             connection.close()
             raise
@@ -305,9 +311,11 @@ class SQLite(Database):
             raise self._said(error) from None
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
-        self._free.append(connection)
-        if self._closed:
-            _close(connection)
+        if len(self._free) < IDLE_CONNECTIONS:
+            self._free.append(connection)
+            if not self._closed:
+                return
+        _close(connection)
 
     def _read(self, sql: str, values: Row) -> list[Row]:
         connection = self._borrow()
@@ -365,7 +373,7 @@ class SQLite(Database):
         return said
 
     def _said(self, error: Exception) -> StoreError:
-        return StoreError(f"{self.path}: {_reason(error, self.path)}")
+        return StoreError(f"{self.path}: {reason(error, self.path, busy_seconds=BUSY_SECONDS, damage=DAMAGED)}")
 
 
 def _close(connection: sqlite3.Connection) -> None:
@@ -373,34 +381,3 @@ def _close(connection: sqlite3.Connection) -> None:
         connection.close()
     except sqlite3.Error:
         pass  # what was acknowledged is on the disk
-
-
-def _reason(error: Exception, path: str) -> str:
-    """What went wrong, and what helps."""
-    read_only = "cannot be written: it, or its folder, is read-only"
-    if isinstance(error, OSError):
-        import errno
-
-        known = {errno.ENOSPC: "the disk is full", errno.EROFS: read_only, errno.EACCES: read_only, errno.EPERM: read_only}
-        return known.get(error.errno or 0, f"cannot be opened: {error.strerror}")
-    if isinstance(error, sqlite3.ProgrammingError):
-        return "the store is closed" if "closed" in str(error) else f"cannot be asked ({error})"
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
-        return f"other processes have kept the server's database locked for {BUSY_SECONDS:.0f} s"
-    if code == sqlite3.SQLITE_FULL:
-        return "the disk is full"
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-        return read_only
-    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
-        folder = os.path.dirname(path) or "."
-        try:
-            if os.statvfs(folder).f_bavail == 0:
-                return "the disk is full"
-        except OSError:
-            pass  # there is no such folder: it is told below
-        if not os.access(folder, os.W_OK) or (os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK)):
-            return read_only
-    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return f"the server's database is damaged ({error}); put a copy of it back"
-    return f"cannot be read or written ({error})"

@@ -6,8 +6,19 @@ import json
 
 from ...lifecycle.states import JOB_STATES
 from .database import Duplicate
-from .listing import LISTED, Listing, label_mark, tag_mark
-from .records import EXECUTION_TYPES, PRIORITIES, BadValue, JobPage, JobQuery, JobRecord, NameTaken, NoSuchRecord
+from .listing import LISTED, Listing
+from .records import (
+    EXECUTION_TYPES,
+    PRIORITIES,
+    BadValue,
+    JobPage,
+    JobQuery,
+    JobRecord,
+    NameTaken,
+    NoSuchRecord,
+    label_mark,
+    tag_mark,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,7 +141,7 @@ class Jobs:
         return [_from_sql(row) for row in self._database.read(sql, (moment, last, limit))]
 
     def list(self, query: JobQuery) -> JobPage:
-        """A page of the jobs that a query finds. The first call reads all jobs: `warm` does that beforehand."""
+        """A page of the jobs that a query finds: quick once `warm` was called, from the database until then."""
         found = self._listing.find(query)
         rows: dict[int, JobRecord] = {}
         for start in range(0, len(found.numbers), TOGETHER):
@@ -141,7 +152,7 @@ class Jobs:
         return JobPage(page, found.total if query.want_total else None)
 
     def warm(self) -> None:
-        """Read into memory what lists need; for a thread of a server that has just started."""
+        """Read into memory what lists need, or anew where many jobs are gone; for a thread of a server, now and then."""
         self._listing.warm()
 
     # Parts

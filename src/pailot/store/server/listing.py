@@ -1,8 +1,8 @@
 """A page of the list of jobs, by any filter and in any order, out of a million in a few milliseconds.
 
-The columns that jobs are filtered and ordered by are kept in memory; the database holds the truth and fills them when the
-first list is asked for. Afterwards every change is applied as soon as it is durable. So one process at a time lists and
-writes the jobs of a database: the server.
+The columns that jobs are filtered and ordered by are kept in memory; the database holds the truth and fills them. Afterwards
+every change is applied as soon as it is durable. So one process at a time lists and writes the jobs of a database: the
+server. Until the columns are there the database itself is asked.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import threading
 from array import array
 from bisect import bisect_left, bisect_right
 
-from ...values import Value
-from .columns import Bits, Category, Names, Order, from_bytes, nth, places
-from .records import ORDERS, BadValue
+from . import scanning
+from .columns import Bits, Category, Names, Order, extended, from_bytes, nth, places
+from .records import ORDERS, BadValue, label_mark, marks_of, tag_mark
+from .scanning import Found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,22 +55,15 @@ FEW = 8_000
 """So many jobs are rather sorted, or searched, one by one."""
 KEYWORDS_KEPT = 32
 MARKS_KEPT = 64
-DEAD_SHARE = 4
-"""When one of so many slots belongs to a job that is gone, the columns are made anew without those."""
-
-
-class Found(Value):
-    """The numbers of a page of jobs, and how many the query finds in all."""
-
-    numbers: list[int]
-    total: int
+DEAD_KEPT, DEAD_SHARE = 1_000, 4
+"""When more slots belong to jobs that are gone, and one of so many, the columns are filled anew."""
 
 
 class Columns:
     """The jobs, column by column. Used by one thread at a time."""
 
     def __init__(self) -> None:
-        self.numbers = array("q")
+        self.numbers = array("I")
         self.alive = Bits()
         self.dead = 0
         self.latest = array("d")
@@ -82,44 +76,25 @@ class Columns:
         self.orders = {name: Order(self._key(name), self.alive) for name in ("jobName", "completionTime")}
         self.keywords: dict[str, Bits] = {}
         self.marks: dict[str, Bits] = {}
+        self.mark_changes = 0
+        """How often a job got or lost a mark: what was read of marks before is then not to be kept."""
 
     # Filling
 
     def load(self, chunks: Iterable[list[tuple[Any, ...]]]) -> None:
         """Everything, from rows of `LOAD`."""
-        codes = {name: array("I") for name in CATEGORIES}
+        codes = {name: array("B") for name in CATEGORIES}
         for rows in chunks:
             numbers, names, submitted, ended, *categories = zip(*rows, strict=True)
-            self.numbers.extend(numbers)
+            self.numbers = extended(self.numbers, numbers)
             self.names.extend(names)
             self._submitted(submitted)
             self.ended.extend([NEVER if end is None else end for end in ended])
             for name, values in zip(CATEGORIES, categories, strict=True):
-                codes[name].extend(self.category[name].encode(values))
+                codes[name] = extended(codes[name], self.category[name].encode(values))
         for name in CATEGORIES:
             self.category[name].fill(codes.pop(name))
         self._sort()
-
-    def without_the_dead(self) -> Columns:
-        """The same jobs, without the slots of those that are gone."""
-        slots = list(places(self.alive.mask))
-
-        def rows() -> Iterable[list[tuple[Any, ...]]]:
-            for start in range(0, len(slots), 20_000):
-                yield [
-                    (
-                        self.numbers[slot],
-                        self.names[slot].decode(),
-                        self.early.get(slot, self.latest[slot]),
-                        None if self.ended[slot] == NEVER else self.ended[slot],
-                        *(category[slot] for category in self.category.values()),
-                    )
-                    for slot in slots[start : start + 20_000]
-                ]
-
-        fresh = Columns()
-        fresh.load(rows())
-        return fresh
 
     def _sort(self) -> None:
         """The orders, of slots that are all alive."""
@@ -161,7 +136,7 @@ class Columns:
         if self.numbers and self.numbers[-1] >= number:
             return  # it was there when the columns were filled
         slot = len(self.numbers)
-        self.numbers.append(number)
+        self.numbers = extended(self.numbers, (number,))
         self.alive[slot] = 1
         self.names.extend((record.name,))
         self._submitted((record.submitted,))
@@ -172,6 +147,7 @@ class Columns:
             order.add(slot)
         for keyword, bits in self.keywords.items():
             bits[slot] = keyword in record.name or keyword in record.user or keyword in record.vc
+        self.mark_changes += bool(marks)
         for mark, bits in self.marks.items():
             bits[slot] = mark in marks
 
@@ -195,6 +171,7 @@ class Columns:
 
     def mark(self, number: int, mark: str, *, wanted: bool) -> None:
         slot = self.slot(number)
+        self.mark_changes += 1
         if slot is not None and mark in self.marks:
             self.marks[mark][slot] = wanted
 
@@ -209,14 +186,17 @@ class Columns:
 
     # Asking
 
-    def find(self, query: JobQuery, marked: Mapping[str, Sequence[int]]) -> Found:
-        """`marked` gives the numbers of jobs for marks that are not kept here."""
-        mask = self._filtered(query, marked)
+    def find(self, query: JobQuery, marked: Mapping[str, Sequence[int]], *, keep: bool = True) -> Found:
+        """`marked` gives the numbers of jobs for marks that are not kept here, and may be from now on."""
+        wanted = marks_of(query)
+        masks = {mark: self.marks[mark].mask for mark in wanted if mark in self.marks}
+        masks |= {mark: self.note(mark, marked[mark], keep=keep) for mark in wanted.difference(masks)}
+        mask = self._filtered(query, masks)
         total = mask.bit_count()
         slots = self._page(query, mask, total) if query.limit > 0 and query.offset < total else []
         return Found([self.numbers[slot] for slot in slots], total)
 
-    def _filtered(self, query: JobQuery, marked: Mapping[str, Sequence[int]]) -> int:
+    def _filtered(self, query: JobQuery, marked: Mapping[str, int]) -> int:
         category = self.category
         mask = self.alive.mask
         for name, wanted in (
@@ -236,12 +216,12 @@ class Columns:
         if query.tags_contain:
             either = 0
             for tag in query.tags_contain:
-                either |= self._marked(tag_mark(tag), marked)
+                either |= marked[tag_mark(tag)]
             mask &= either
         for key, value in query.labels.items():
-            mask &= self._marked(label_mark(key, value), marked)
+            mask &= marked[label_mark(key, value)]
         for tag in query.tags_not_contain:
-            mask ^= mask & self._marked(tag_mark(tag), marked)
+            mask ^= mask & marked[tag_mark(tag)]
         return self._with_keyword(query.keyword, mask) if query.keyword and mask else mask
 
     def _with_keyword(self, keyword: str, mask: int) -> int:
@@ -294,21 +274,19 @@ class Columns:
             return self.ended.__getitem__
         return self.category[ORDERED_BY[order]].key
 
-    def _marked(self, mark: str, marked: Mapping[str, Sequence[int]]) -> int:
-        bits = self.marks.get(mark)
-        if bits is None:
-            numbers = marked.get(mark, ())
-            marks = bytearray(len(self.numbers))
-            for number in numbers:
-                slot = self.slot(number)
-                if slot is not None:
-                    marks[slot] = 1
-            bits = Bits()
-            bits.mask = from_bytes(marks)
-            if len(numbers) > FEW // 4:
-                while len(self.marks) >= MARKS_KEPT:
-                    del self.marks[next(iter(self.marks))]
-                self.marks[mark] = bits
+    def note(self, mark: str, numbers: Sequence[int], *, keep: bool) -> int:
+        """The mask of jobs that have a mark; kept, if they are many and it is not out of date already."""
+        marks = bytearray(len(self.numbers))
+        for number in numbers:
+            slot = self.slot(number)
+            if slot is not None:
+                marks[slot] = 1
+        bits = Bits()
+        bits.mask = from_bytes(marks)
+        if keep and len(numbers) > FEW // 4:
+            while len(self.marks) >= MARKS_KEPT:
+                del self.marks[next(iter(self.marks))]
+            self.marks[mark] = bits
         return bits.mask
 
     def _newer(self, moment: float, mask: int) -> int:
@@ -320,20 +298,8 @@ class Columns:
         return mask ^ (mask & late.mask)
 
 
-def tag_mark(tag: str) -> str:
-    """A tag as one of the marks by which jobs are found."""
-    return f"t:{tag}"
-
-
-def label_mark(key: str, value: str) -> str:
-    """A label as such a mark."""
-    import json
-
-    return f"l:{json.dumps([key, value])}"
-
-
 class Listing:
-    """The columns of a database: filled by the first question, then kept up with what is written. For any thread."""
+    """The columns of a database: filled when a server has started, then kept up with what is written. For any thread."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -343,45 +309,14 @@ class Listing:
         self._filling = threading.Lock()
 
     def warm(self) -> None:
-        """Fill the columns now, so that the first list need not: a few seconds for a million jobs."""
-        self._ready()
+        """Fill the columns, a few seconds for a million jobs; once they are there only where many jobs are gone since.
 
-    def find(self, query: JobQuery) -> Found:
-        """The numbers of the jobs on a page."""
-        if query.order not in ORDERS:
-            raise BadValue(f"a list has no order {query.order!r}")
-        columns = self._ready()
-        wanted = {tag_mark(tag) for tag in (*query.tags_contain, *query.tags_not_contain)}
-        wanted |= {label_mark(key, value) for key, value in query.labels.items()}
-        marked: dict[str, list[int]] = {}
-        for mark in wanted:  # the database is asked before the lock is taken: its writer takes ours
-            if mark not in columns.marks:
-                try:
-                    marked[mark] = [number for (number,) in self._database.read(NUMBERS, (mark,))]
-                except BadValue:
-                    marked[mark] = []  # no job can have it
-        with self._lock:
-            assert self._columns is not None
-            return self._columns.find(query, marked)
-
-    def apply(self, change: Callable[[Columns], None]) -> None:
-        """Something was written and is durable."""
-        with self._lock:
-            if self._columns is not None:
-                change(self._columns)
-                count = len(self._columns.numbers)
-                if self._columns.dead > max(1000, count // DEAD_SHARE):
-                    self._columns = self._columns.without_the_dead()
-            elif self._missed is not None:
-                self._missed.append(change)
-
-    def _ready(self) -> Columns:
-        columns = self._columns
-        if columns is not None:
-            return columns
+        Whoever asks or writes meanwhile does not wait.
+        """
         with self._filling:
-            if self._columns is not None:
-                return self._columns
+            columns = self._columns
+            if columns is not None and columns.dead <= max(DEAD_KEPT, len(columns.numbers) // DEAD_SHARE):
+                return
             with self._lock:
                 self._missed = []  # what is written from now on may be missing in what is read
             try:
@@ -389,11 +324,37 @@ class Listing:
                 fresh.load(self._database.stream(LOAD))
                 for (mark,) in self._database.read(FREQUENT, (FEW, MARKS_KEPT)):
                     numbers = [number for rows in self._database.stream(NUMBERS, (mark,)) for (number,) in rows]
-                    fresh._marked(mark, {mark: numbers})
+                    fresh.note(mark, numbers, keep=True)
                 with self._lock:
                     for change in self._missed:
                         change(fresh)
                     self._columns = fresh
-                    return fresh
             finally:
                 self._missed = None
+
+    def find(self, query: JobQuery) -> Found:
+        """The numbers of the jobs on a page."""
+        if query.order not in ORDERS:
+            raise BadValue(f"a list has no order {query.order!r}")
+        wanted = marks_of(query)
+        while (columns := self._columns) is not None:
+            marked: dict[str, list[int]] = {}
+            changes = columns.mark_changes
+            for mark in wanted.difference(tuple(columns.marks)):
+                try:  # the database is asked before the lock is taken: its writer takes ours
+                    marked[mark] = [number for (number,) in self._database.read(NUMBERS, (mark,))]
+                except BadValue:
+                    marked[mark] = []  # no job can have it
+            with self._lock:
+                known = wanted.issubset((*columns.marks, *marked))
+                if columns is self._columns and known:  # else another thread has put something in their place
+                    return columns.find(query, marked, keep=columns.mark_changes == changes)
+        return scanning.find(self._database, query)
+
+    def apply(self, change: Callable[[Columns], None]) -> None:
+        """Something was written and is durable."""
+        with self._lock:
+            if self._columns is not None:
+                change(self._columns)
+            if self._missed is not None:
+                self._missed.append(change)

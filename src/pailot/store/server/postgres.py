@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from .. import StoreError
-from .database import Database, Duplicate, checked
+from .database import IDLE_CONNECTIONS, Database, Duplicate, checked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,9 +102,11 @@ class PostgreSQL(Database):
         return self._connect()
 
     def _give_back(self, connection: psycopg.Connection[Row]) -> None:
-        self._free.append(connection)
-        if self._closed:
-            connection.close()
+        if len(self._free) < IDLE_CONNECTIONS:
+            self._free.append(connection)
+            if not self._closed:
+                return
+        connection.close()
 
     def _read(self, sql: str, values: Row) -> list[Row]:
         for again in (True, False):

@@ -106,6 +106,24 @@ class JobQuery(Value):
     want_total: bool = False
 
 
+def tag_mark(tag: str) -> str:
+    """A tag as one of the marks by which jobs are found."""
+    return f"t:{tag}"
+
+
+def label_mark(key: str, value: str) -> str:
+    """A label as such a mark."""
+    import json
+
+    return f"l:{json.dumps([key, value])}"
+
+
+def marks_of(query: JobQuery) -> set[str]:
+    """The marks that a query asks for."""
+    labels = (label_mark(key, value) for key, value in query.labels.items())
+    return {*map(tag_mark, query.tags_contain), *map(tag_mark, query.tags_not_contain), *labels}
+
+
 class JobPage(Value):
     """One page of a list; `total` counts all jobs that the query finds, where that was asked for."""
 
