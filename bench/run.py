@@ -26,7 +26,8 @@ from jobs import largest_job, two_role_job
 from running import Figure, after_the_end, launcher_memory, log_throughput, many_tasks, small_jobs
 from server_http import server_http
 from server_list import server_list
-from server_throughput import server_followers, server_latency, server_memory, server_throughput
+from server_memory import server_memory
+from server_throughput import server_followers, server_latency, server_throughput
 from slurm import slurm
 
 from pailot.planning import plan

@@ -34,7 +34,7 @@ def server_list(*, quick: bool) -> list[Figure]:
     figures = []
     with tempfile.TemporaryDirectory(prefix="pailot-bench-") as folder:
         places = {"SQLite": f"sqlite:///{folder}/server.db"}
-        server = _postgres()
+        server = postgres()
         if server is not None:
             places["PostgreSQL"] = server.new_url()
         try:
@@ -64,7 +64,8 @@ def server_list(*, quick: bool) -> list[Figure]:
     return figures
 
 
-def _postgres() -> Any:
+def postgres() -> Any:
+    """A PostgreSQL of its own; None where there is none."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from tests.postgres import ENABLE, Postgres, programs
 

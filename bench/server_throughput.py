@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -337,45 +336,3 @@ def server_followers(*, quick: bool) -> list[Figure]:
             1.0,
         )
     ]
-
-
-def server_memory(*, quick: bool) -> list[Figure]:
-    """What server and keeper hold after many jobs, beside what they held once their caches (events, pages) were filled."""
-    first, more = (300, 600) if quick else (3_000, 10_000)
-    with tempfile.TemporaryDirectory(prefix="pailot-bench-", ignore_cleanup_errors=True) as folder:
-        served = Served(folder)
-
-        async def measure() -> tuple[float, float]:
-            await served.login()
-            await submit_all(served, [f"a-{number}" for number in range(first)], command="'true'")
-            before = _memory(served)
-            for part in range(0, more, 500):
-                await submit_all(served, [f"b-{number}" for number in range(part, min(part + 500, more))], command="'true'")
-                for each in (served.home / "jobs").iterdir():
-                    shutil.rmtree(each, ignore_errors=True)
-            return before, _memory(served)
-
-        try:
-            before, after = asyncio.run(measure())
-        finally:
-            served.close()
-    return [
-        Figure(
-            f"server: memory after {more} more jobs",
-            f"{after:.1f} MB",
-            f"after the first {first}: {before:.1f} MB",
-            after / before,
-            1.15,
-        )
-    ]
-
-
-def _memory(served: Served) -> float:
-    """MB of the server and the keeper that are theirs alone."""
-    keeper = int((served.home / "keeper.lock").read_text())
-    total = 0
-    for pid in (served.process.pid, keeper):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith(("Private_Clean", "Private_Dirty")):
-                total += int(line.split()[1])
-    return total / 1e3
