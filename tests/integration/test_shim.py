@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import os
-import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pailot.runtime import cgroups
+from pailot.runtime.channel import Channel
 from pailot.runtime.shim import run_and_exit
 from pailot.runtime.task import Task
 
@@ -23,15 +23,14 @@ def ran(tmp_path: Path, **details: Any) -> dict[str, Any]:
     work.mkdir()
     environment = {"PATH": os.environ["PATH"], "ATTEMPT": str(tmp_path)}
     task = Task("main", 0, str(folder), str(work), environment, attempt_folder=str(tmp_path), **details)
-    channel, _other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    channel = Channel()
     liveness, alive = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(alive)
-        run_and_exit(task, channel.fileno(), liveness)
+        run_and_exit(task, channel.writer, liveness)
     assert os.waitpid(pid, 0)[1] == 0, (folder / "shim-error").read_text()
-    for each in (channel, _other):
-        each.close()
+    channel.close()
     os.close(liveness)
     os.close(alive)
     found: dict[str, Any] = json.loads((folder / "final.json").read_text())

@@ -13,7 +13,7 @@ from ..service.driver import Watcher
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from ..planning import Plan
@@ -33,6 +33,8 @@ class Live(Watcher):
         self.waiting: dict[int, list[bytes]] = {1: [], 2: []}
         self.outlets = {target: _without_blocking(target) for target in (1, 2)}
         self.closed: set[int] = set()
+        self.ends: dict[tuple[int, str, int], int] = {}
+        """The last attempt of each task that has ended."""
         self.status = StatusLine(plan) if os.isatty(2) and not quiet else None
 
     def started(self, attempt: int, notes: list[str]) -> None:
@@ -47,6 +49,8 @@ class Live(Watcher):
             _to_terminal(f"pailot: {words}\n")  # the driver is about to block; nobody else would print it
         elif words:
             self._say(words)
+        if event["event"] == "task-ended" and "taskAttempt" in event:
+            self.ends[event["attempt"], event["role"], event["index"]] = event["taskAttempt"]
         if self.status:
             self.status.happened(event)
 
@@ -86,12 +90,29 @@ class Live(Watcher):
             self.status.clear()
 
     def _catch_up(self, attempt: int) -> None:
+        """What we were not told of: a log that has grown since we looked, or that nobody had told of at all."""
         for role in self.plan.roles.values():
             for index in range(role.instances):
-                folder = os.path.join(self.folder.task(attempt, role.name, index), "attempts")
-                if os.path.isdir(folder):
-                    for number in sorted(int(name) for name in os.listdir(folder)):
+                for number in self._attempts(attempt, role.name, index):
+                    if not self._is_empty(attempt, role.name, index, number):
                         self.grown(attempt, role.name, index, number)
+
+    def _attempts(self, attempt: int, role: str, index: int) -> Iterable[int]:
+        last = self.ends.get((attempt, role, index))
+        if last is not None:
+            return range(last + 1)
+        try:
+            names = os.listdir(os.path.join(self.folder.task(attempt, role, index), "attempts"))
+        except OSError:
+            return ()  # it never began
+        return sorted(int(name) for name in names)
+
+    def _is_empty(self, attempt: int, role: str, index: int, number: int) -> bool:
+        try:
+            path = os.path.join(self.folder.task(attempt, role, index), "attempts", str(number), logs.ALL)
+            return os.stat(path).st_size == 0
+        except OSError:
+            return False  # not there, or being rotated: who reads it will see
 
     def _write_some(self, target: int, *, last: bool = False) -> bool:
         """A little of what is waiting for a descriptor; answers whether there is more."""

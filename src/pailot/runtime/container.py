@@ -63,7 +63,7 @@ class ContainerShim(Shim):
     def _run_phases(self, environment: dict[str, str], group: Any) -> tuple[str, exits.End]:
         problem = self._start_container()
         if problem:
-            self._log_line(f"pailot: {problem}")
+            self.output.line(f"pailot: {problem}")
             self.unstarted = problem
             self.last = "start", exits.End(125, None)
             if self._stop():
@@ -76,7 +76,7 @@ class ContainerShim(Shim):
             return self.last
         if self.shell != "bash":
             how = "/bin/sh" if self.shell == "sh" else "/bin/sh, which has no pipefail either"
-            self._log_line(f"pailot: the image {self._container.image} has no bash; commands run in {how}")
+            self.output.line(f"pailot: the image {self._container.image} has no bash; commands run in {how}")
         self.last = super()._run_phases(environment, group)
         return self.last
 

@@ -22,14 +22,16 @@ _DIGITS = 15  # a petabyte; only for the eye, names are read as numbers
 class LogWriter:
     """Writes what a task prints, its secrets masked. What `write` has returned from is in the files, but for a held-back tail.
 
-    `secrets` may be a `Masker` made before, which saves preparing one for each task.
+    `secrets` may be a `Masker` made before, which saves preparing one for each task. In a `fresh` folder nobody has written yet.
     """
 
-    def __init__(self, folder: str, secrets: Iterable[str] | Masker, rotate_bytes: int = 0, keep: int = 4) -> None:
+    def __init__(
+        self, folder: str, secrets: Iterable[str] | Masker, rotate_bytes: int = 0, keep: int = 4, *, fresh: bool = False
+    ) -> None:
         masker = secrets if isinstance(secrets, Masker) else Masker(secrets)
         self._maskers = {stream: masker.twin() for stream in STREAMS if stream != ALL}
         # The youngest old segment says where the open one begins: one is always kept.
-        self._files = {stream: _File(folder, stream, rotate_bytes, max(keep, 1)) for stream in STREAMS}
+        self._files = {stream: _File(folder, stream, rotate_bytes, max(keep, 1), fresh) for stream in STREAMS}
 
     def write(self, stream: str, data: bytes) -> None:
         """Add what came out of a stream. An OSError (the disk is full) leaves the offsets telling what was written."""
@@ -62,15 +64,15 @@ class LogWriter:
 class _File:
     """One log file, written without a buffer."""
 
-    def __init__(self, folder: str, stream: str, rotate_bytes: int, keep: int) -> None:
+    def __init__(self, folder: str, stream: str, rotate_bytes: int, keep: int, fresh: bool) -> None:
         self._folder = folder
         self._stream = stream
         self._path = os.path.join(folder, stream)
         self._rotate_bytes = rotate_bytes
         self._keep = keep
-        self._start = _end(folder, _segments(folder, stream))
+        self._start = 0 if fresh else _end(folder, _segments(folder, stream))
         self._descriptor = self._open()
-        self.offset = self._start + os.fstat(self._descriptor).st_size
+        self.offset = 0 if fresh else self._start + os.fstat(self._descriptor).st_size
 
     def _open(self) -> int:
         return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

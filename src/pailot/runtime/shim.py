@@ -6,9 +6,7 @@ outlive it; the pipe from the launcher tells it when that has died. Whatever it 
 
 from __future__ import annotations
 
-import errno
 import fcntl
-import json
 import os
 import select
 import signal
@@ -16,9 +14,12 @@ import time
 
 from ..lifecycle import exits, retry
 from . import cgroups, processes
-from .logs import LogWriter, tail
+from .channel import Teller
+from .logs import tail
 from .masking import mask_text
-from .records import claim, free_reserve, read_record, write_record
+from .output import Output
+from .records import claim, read_record, write_record
+from .stops import claim_stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from .task import Task
 
 LEFTOVER_SECONDS = 2.0
-CHUNK = 1 << 18
-_F_SETPIPE_SZ = 1031
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 """Those that a shim handles or ignores, and a task must get as they are by default."""
 # Nobody but bash may read the script: what the commands read from is empty.
@@ -38,6 +37,7 @@ LAST_LINES = 10
 FOREIGN_SECONDS = 0.25
 """Who signals a whole tree of processes may reach us a little after the task."""
 SUCCEEDED, FAILED, STOPPED = "succeeded", "failed", "stopped"
+_found: dict[tuple[str, str], str] = {}
 
 
 def run_and_exit(task: Task, channel: int, liveness: int) -> NoReturn:
@@ -64,27 +64,29 @@ def shim_for(task: Task) -> type[Shim]:
 class Shim:
     def __init__(self, task: Task, channel: int, liveness: int) -> None:
         self.task = task
-        self.channel = channel
         self.liveness = liveness
         self.me = os.getpid()
         self.attempt = 0
         self.folder = ""
-        self.logs: LogWriter | None = None
-        self.pipes: dict[int, str] = {}
         self.pid = 0
         self.status: int | None = None
         self.usage_kb = 0
-        self.broken = ""
         self.recorded: dict[str, Any] | None = None
         self.kept: frozenset[int] = frozenset()
         self.terminated = False
         self.exports = -1
         self.exports_path = ""
-        self.writers: dict[str, int] = {}
         self.wake = -1
         self.lost_launcher = False
         self.signalled = False
         self.poller = select.poll()
+        self.teller = Teller(channel, task.role, task.index, self.poller)
+        self.output = Output(task, self.poller, lambda: self.teller.grown(self.attempt))
+
+    @property
+    def broken(self) -> str:
+        """Why nothing of the task can be written down any more."""
+        return self.output.broken
 
     def run(self) -> None:
         os.setsid()
@@ -94,12 +96,11 @@ class Shim:
             return
         lock = _hold_lock(os.path.join(self.task.folder, "claim"))
         os.write(lock, str(self.me).encode())  # whom to wake; true as long as the lock is held
-        self._tell("claimed", pid=self.me)
         end = self._run_attempts()
         if end["outcome"] == FAILED and self.task.hold_seconds and not self._stop():
             self._hold(end)
         self._write_final(end)
-        self._tell("ended", **end)
+        self.teller.flush()
         os.close(lock)
 
     def _write_final(self, end: dict[str, Any]) -> None:
@@ -123,16 +124,17 @@ class Shim:
                 return end
             self.attempt += 1
             seconds = retry.delay(self.attempt, self.task.retry_delay, int.from_bytes(os.urandom(2), "big") / 65536)
-            self._tell("retry", attempt=self.attempt, of=self.task.retries, seconds=seconds, reason=end["reason"])
+            self.teller.event("retry", attempt=self.attempt, of=self.task.retries, seconds=seconds, reason=end["reason"])
             self._wait(lambda: bool(self._stop()), seconds)
 
     def _run_attempt(self) -> dict[str, Any]:
         task = self.task
         self.folder = os.path.join(task.folder, "attempts", str(self.attempt))
-        os.makedirs(self.folder, exist_ok=True)
+        _make(os.path.dirname(self.folder))
+        fresh = _make(self.folder)
         checkpoint = task.environment.get("PAI_CHECKPOINT_DIR")
         if checkpoint:
-            os.makedirs(checkpoint, exist_ok=True)
+            _make(checkpoint)
             if task.owner:
                 os.chown(checkpoint, *task.owner)
                 os.chmod(checkpoint, 0o700)  # the way to it is open to all
@@ -145,21 +147,21 @@ class Shim:
             "PAI_TASK_LOG_DIR": self.folder,
         }
         write_environment(os.path.join(self.folder, "environment"), environment, task.hidden)
-        self._open_logs()
-        self._tell("running", attempt=self.attempt)
+        self.output.open(self.folder, self._new_stream, fresh=fresh)
+        self.teller.running(self.attempt)
         limits = cgroups.available() if task.memory_mb or task.cpus else None
         group = limits.create(f"{os.path.basename(task.attempt_folder)}-{self.me}", task.memory_mb, task.cpus) if limits else None
         if group:
             # Whoever finds this shim killed can still clean up after it.
             write_record(os.path.join(task.folder, "cgroup.json"), {"folders": list(group.folders)}, durable=False)
             if group.problem:
-                self._log_line(f"pailot: {group.problem}")
+                self.output.line(f"pailot: {group.problem}")
         try:
             phase, end = self._run_phases(environment, group)
             memory_kill = self._out_of_memory(group)
         finally:
             self._end_everything()
-            self._close_logs()
+            self.output.close()
             if group:
                 group.remove()
         return self._record(phase, end, memory_kill, began)
@@ -227,7 +229,7 @@ class Shim:
             self.status = None
             self.pid = self._spawn(path, environment, group, secret_fd)
         except OSError as error:
-            self._log_line(f"pailot: cannot start bash: {error.strerror}")
+            self.output.line(f"pailot: cannot start bash: {error.strerror}")
             return exits.End(127, None)
         finally:
             if secret_fd is not None:
@@ -275,13 +277,13 @@ class Shim:
         """Keep a failed task for inspection."""
         until = time.time() + self.task.hold_seconds
         write_record(os.path.join(self.task.folder, "held.json"), {**end, "until": until})
-        self._tell("held", until=until, reason=end["reason"])
-        self._open_logs()
+        self.teller.event("held", until=until, reason=end["reason"])
+        self.output.open(self.folder, self._new_stream)
         if self.task.hold_command:
             self._begin_hold_command()
         self._wait(lambda: bool(self._stop()) or time.time() >= until, self.task.hold_seconds)
         self._end_held()
-        self._close_logs()
+        self.output.close()
 
     def _end_held(self) -> None:
         processes.kill_all(self.me)
@@ -304,7 +306,7 @@ class Shim:
     def _record(self, phase: str, end: exits.End, memory_kill: bool, began: float) -> dict[str, Any]:
         outcome = self._outcome(end)
         stop = self._stop()
-        text = tail(self.folder, "all", 1 << (12 if outcome == SUCCEEDED else 20)).decode("utf-8", "replace")
+        text = self._last_output(1 << (12 if outcome == SUCCEEDED else 20))
         classified = exits.classify(end, text, memory_kill, stop if outcome == STOPPED else None)
         what = {"start": "its start callbacks ", "exit": "its exit callbacks ", "main": ""}[phase]
         if phase == "start" and end.exit_code == 0:
@@ -337,6 +339,9 @@ class Shim:
         write_record(os.path.join(self.folder, "exit.json"), record, durable=False)  # final.json will be
         self.recorded = record
         return record
+
+    def _last_output(self, size: int) -> str:
+        return tail(self.folder, "all", size).decode("utf-8", "replace") if self.output.size else ""
 
     def _in_other_words(self, outcome: str) -> str:
         """A better reason for an outcome than the exit code, if there is one."""
@@ -412,8 +417,8 @@ class Shim:
 
     def _serve(self, seconds: float | None) -> None:
         for descriptor, event in self.poller.poll(None if seconds is None else seconds * 1000 + 1):
-            if descriptor in self.pipes:
-                self._pump(descriptor)
+            if descriptor in self.output.pipes:
+                self.output.pump(descriptor)
             elif descriptor == self.wake:
                 try:
                     os.read(self.wake, 4096)
@@ -423,6 +428,8 @@ class Shim:
                 self.lost_launcher = True
                 self.poller.unregister(self.liveness)
                 claim_stop(self.task.attempt_folder, "launcher-lost", self.task.grace)
+            elif descriptor == self.teller.descriptor:
+                self.teller.serve()
             else:
                 self._served(descriptor, event)
 
@@ -446,88 +453,9 @@ class Shim:
     def _collected(self, pid: int, status: int) -> None:
         """Another child ended."""
 
-    # Output
-
-    def _open_logs(self) -> None:
-        self.logs = LogWriter(self.folder, self.task.hidden, self.task.rotate_bytes)
-        for stream in ("stdout", "stderr"):
-            reader, writer = self._new_stream(stream)
-            os.set_blocking(reader, False)
-            _widen(reader)
-            self.pipes[reader] = stream
-            self.writers[stream] = writer
-            self.poller.register(reader, select.POLLIN)
-
     def _new_stream(self, stream: str) -> tuple[int, int]:
         """The two ends of what a task prints into."""
         return os.pipe2(os.O_CLOEXEC)
-
-    def _close_logs(self) -> None:
-        for writer in self.writers.values():
-            os.close(writer)
-        self.writers.clear()
-        for reader in list(self.pipes):
-            while self._pump(reader):
-                pass
-            self._drop(reader)
-        if self.logs is not None:
-            try:
-                self.logs.flush()
-                self.logs.close()
-            except OSError as error:
-                self._disk_trouble(error)
-            self.logs = None
-        self._tell_grown()
-
-    def _pump(self, reader: int) -> bool:
-        """Move what is there; answers whether there may be more."""
-        try:
-            data = os.read(reader, CHUNK)
-        except BlockingIOError:
-            return False
-        if not data:
-            self._drop(reader)
-            return False
-        try:
-            if self.logs is not None and not self.broken:
-                self.logs.write(self.pipes[reader], data)
-        except OSError as error:
-            self._disk_trouble(error)
-        self._tell_grown()
-        return True
-
-    def _drop(self, reader: int) -> None:
-        if reader in self.pipes:
-            self.poller.unregister(reader)
-            os.close(reader)
-            del self.pipes[reader]
-
-    def _disk_trouble(self, error: OSError) -> None:
-        if not self.broken:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            free_reserve(self.task.attempt_folder)
-            self.broken = (
-                "the disk is full: its log could not be written" if full else f"its log could not be written: {error.strerror}"
-            )
-
-    def _log_line(self, line: str) -> None:
-        if self.logs is not None:
-            self.logs.write("stderr", line.encode() + b"\n")
-
-    # Telling the driver
-
-    def _tell(self, event: str, **details: Any) -> None:
-        message = {"event": event, "role": self.task.role, "index": self.task.index, **details}
-        try:
-            os.write(self.channel, json.dumps(message).encode()[:60_000])
-        except (BlockingIOError, OSError):
-            pass  # the folder holds the truth; whoever asks finds it there
-
-    def _tell_grown(self) -> None:
-        try:
-            os.write(self.channel, b"L%d %d %s" % (self.task.index, self.attempt, self.task.role.encode()))
-        except (BlockingIOError, OSError):
-            pass  # a reader that is behind reads on by itself
 
     # Starting processes
 
@@ -537,8 +465,7 @@ class Shim:
         for reference, secret in self.task.secrets.items():
             filled = filled.replace(reference, secret)
         path = os.path.join(self.folder, f"{name}.sh")
-        with open(path, "w") as stream:
-            stream.write(text)
+        _write(path, text, 0o666)
         if filled == text:
             return path, None
         memory = os.memfd_create(name, os.MFD_CLOEXEC)
@@ -549,8 +476,8 @@ class Shim:
         """Nothing is to be done between fork and exec, so the kernel need not copy us."""
         files = [
             (os.POSIX_SPAWN_OPEN, 0, stdin, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_DUP2, self.writers["stdout"], 1),
-            (os.POSIX_SPAWN_DUP2, self.writers["stderr"], 2),
+            (os.POSIX_SPAWN_DUP2, self.output.writers["stdout"], 1),
+            (os.POSIX_SPAWN_DUP2, self.output.writers["stderr"], 2),
         ]
         return os.posix_spawn(program, argv, environment, file_actions=files, setpgroup=0, setsigdef=_SIGNALS)
 
@@ -558,7 +485,7 @@ class Shim:
         argv, stdin = [*self.task.wrapper, "bash", path], os.devnull
         if self.task.script_on_input:
             argv, stdin = [*self.task.wrapper, "bash", "-c", _FROM_INPUT], path
-        program = _which(argv[0], environment.get("PATH", os.defpath))
+        program = which(argv[0], environment.get("PATH", os.defpath))
         os.chdir(self.task.work_dir)
         if secret_fd is not None:
             os.set_inheritable(secret_fd, True)
@@ -571,34 +498,14 @@ class Shim:
             try:
                 group.leave()
             except OSError as error:  # the task runs, or its own error is on the way; that counts for more
-                self._log_line(f"pailot: the task's limits hold for Pailot's own process, too: {error.strerror}")
-
-
-def claim_stop(folder: str, why: str, grace: float) -> str:
-    """Write down why an attempt stops; the first one wins. Answers the reason that stands."""
-    path = os.path.join(folder, "stop.json")
-    temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"  # another node may have a process of our number
-    record = {"why": why, "grace": grace, "at": time.time()}
-    try:
-        write_record(temporary, record)
-    except OSError:
-        free_reserve(folder)
-        write_record(temporary, record)
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        pass  # somebody was quicker
-    os.unlink(temporary)
-    standing = read_record(path)
-    return str(standing["why"]) if standing else why
+                self.output.line(f"pailot: the task's limits hold for Pailot's own process, too: {error.strerror}")
 
 
 def write_environment(path: str, environment: dict[str, str], hidden: tuple[str, ...]) -> None:
     """The variables of a task, one NUL-ended entry each, for `pailot enter`; secrets among them are masked."""
     if hidden:
         environment = {name: mask_text(value, hidden) for name, value in environment.items()}
-    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
-        stream.write(b"".join(f"{name}={value}\0".encode() for name, value in environment.items()))
+    _write(path, "".join([f"{name}={value}\0" for name, value in environment.items()]), 0o600)
 
 
 def read_environment(path: str) -> dict[str, str]:
@@ -617,15 +524,35 @@ def _childless() -> bool:
     return False
 
 
-def _widen(pipe: int) -> None:
-    """Room for more output at once: fewer switches between the task and us."""
+def _write(path: str, text: str, mode: int) -> None:
+    """A small file, without the layers that `open` would put above it."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
-        fcntl.fcntl(pipe, _F_SETPIPE_SZ, 1 << 18)
-    except OSError:
-        pass  # the user has reached a limit; it works as it is
+        rest = memoryview(text.encode())
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+    finally:
+        os.close(descriptor)
 
 
-def _which(program: str, path: str) -> str:
+def _make(folder: str) -> bool:
+    """A folder in one that is there; answers whether it is new."""
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        return False
+    return True
+
+
+def which(program: str, path: str) -> str:
+    """Where a program is. Whoever asks before it forks has asked for all its shims, which mostly have the same path."""
+    known = _found.get((program, path))
+    if known is None:
+        known = _found[program, path] = _look_for(program, path)
+    return known
+
+
+def _look_for(program: str, path: str) -> str:
     if "/" in program:
         return program
     for folder in path.split(os.pathsep):

@@ -225,14 +225,15 @@ class Driver:
 
     def _drive(self, attempt: Attempt, deadline: float | None) -> Steps[tuple[str, Verdict]]:
         tally = Tally(self.rules)
-        unclaimed = self.plan.task_count
+        unclaimed = {(role.name, index) for role in self.plan.roles.values() for index in range(role.instances)}
         cause, verdict = "user", None
         hands_on = getattr(self.engine, "hands_on", False)  # an option: whoever runs the job applies its policy, and retries
         while self.engine.alive():
             yield self._until(deadline)
-            unclaimed = self._listen(attempt, unclaimed)
+            self._listen(attempt, unclaimed)
             for task in self.engine.newly_ended(attempt):
                 final = task.final or {}
+                self._claimed(attempt, unclaimed, task.role, task.index)
                 self._happened("task-ended", role=task.role, index=task.index, attempt=attempt.number, **_brief(final))
                 if verdict is not None or hands_on:
                     continue
@@ -271,17 +272,22 @@ class Driver:
             return self._verdict_of_a_stop()
         return cause, verdict
 
-    def _listen(self, attempt: Attempt, unclaimed: int) -> int:
-        """Take in what the engine tells; answers how many tasks are still to be claimed of so many."""
-        before = unclaimed
+    def _listen(self, attempt: Attempt, unclaimed: set[tuple[str, int]]) -> None:
+        """Take in what the engine tells."""
         for event in self.engine.events():
-            unclaimed -= event["event"] == "claimed"
+            if event["event"] == "claimed":
+                self._claimed(attempt, unclaimed, event["role"], event["index"])
             self._seen(attempt, event)
-        if unclaimed <= 0 < before:
+
+    def _claimed(self, attempt: Attempt, unclaimed: set[tuple[str, int]], role: str, index: int) -> None:
+        """A task was begun; the attempt has started when all are. One that has ended was begun, whatever we heard of it."""
+        if not unclaimed:
+            return
+        unclaimed.discard((role, index))
+        if not unclaimed:
             if self.folder.durable:
                 self.folder.mark_started(attempt.number)
             self.on_started()
-        return unclaimed
 
     def _verdict_of_a_stop(self) -> tuple[str, Verdict]:
         if self.stop_sent == "timeout":

@@ -18,7 +18,7 @@ import os
 import time
 
 from ..runtime.records import append_line, free_reserve, keep_reserve, read_lines, read_record, write_record
-from ..runtime.shim import claim_stop
+from ..runtime.stops import claim_stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _socket as socket
 import gc
 import os
 import signal
@@ -10,8 +9,10 @@ import signal
 from ...lifecycle.states import LAUNCHER_LOST
 from ...planning import placement as placing
 from ...runtime import cgroups, leftovers, processes
+from ...runtime.channel import Channel
 from ...runtime.records import place_record, read_record
-from ...runtime.shim import claim_stop, run_and_exit
+from ...runtime.shim import run_and_exit, which
+from ...runtime.stops import claim_stop
 from ...runtime.task import Task
 from ..base import ABSENT, ENDED, LOST, RUNNING, STARTING, EngineError, Observed
 from . import channels, machine, workdir
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 MAX_TASKS = 4_000
 MAX_LIMITED_TASKS = 128  # to enter a control group takes the kernel 10 ms, one task after the other
 USUAL_SHM_MB = 64  # what version 1 asks for where nobody said anything
+TOGETHER = 40
+"""So many tasks are made ready before their shims are forked: all that is written to between two forks has to be copied."""
 ADDRESS = "127.0.0.1"
 GPU_SECONDS = 0.5
 LOST_WORDS = "its shim was killed; up to 256 KiB of its last output a stream may be missing"
@@ -60,10 +63,7 @@ class LocalEngine:
         """What each task sees as /ml."""
         self.ports: Ports | None = None
         self.gpus: Gpus | None = None
-        self.channel, self._shim_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.channel.setblocking(False)
-        self._shim_channel.setblocking(False)
-        self.channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        self.channel = Channel()
         self._liveness, self._alive = os.pipe2(os.O_CLOEXEC)
         processes.become_subreaper()
 
@@ -125,11 +125,13 @@ class LocalEngine:
 
         if not CHILDREN.crowded:
             gc.freeze()  # or each shim would soon copy all the memory that it shares with us
-        for (role, index), work in zip(tasks, works, strict=True):
+            which("bash", attempt.environment.get("PATH", os.defpath))  # or each shim would look for it
+        inherited = self._inherited(attempt)
+        made: list[Task] = []
+        for number, ((role, index), work) in enumerate(zip(tasks, works, strict=True), 1):
             view = self.views.get((role.name, index))
-            checkpoint = os.path.join(attempt.checkpoints, f"{role.name}-{index}")  # made by the shim, beside the others
             environment = {
-                **self._inherited(attempt),
+                **inherited,
                 **role.environment,
                 **shared,
                 **(view.variables(inside=inside) if view else {}),
@@ -139,7 +141,7 @@ class LocalEngine:
                 **provided.get(role.name, {}),
                 "PAI_WORK_DIR": work,
                 "PAI_PEERS_FILE": peers,
-                "PAI_CHECKPOINT_DIR": checkpoint,
+                "PAI_CHECKPOINT_DIR": os.path.join(attempt.checkpoints, f"{role.name}-{index}"),  # made by the shim
                 "FC_FRAMEWORK_ATTEMPT_ID": str(attempt.number),
                 **plan.options.environment,
             }
@@ -147,7 +149,11 @@ class LocalEngine:
             task = self._task(attempt, role, index, folders[role.name, index], work, environment, words)
             if owner is not None:
                 task = task.replace(owner=owner.ids, wrapper=(*task.wrapper, *owner.wrapper))
-            self._fork(self._around(task, attempt, role, gpus.get((role.name, index), ())), attempt.descriptors)
+            made.append(self._around(task, attempt, role, gpus.get((role.name, index), ())))
+            if number % TOGETHER == 0 or number == len(tasks):
+                for task in made:
+                    self._fork(task, attempt.descriptors)
+                made.clear()
         return notes
 
     def _inherited(self, attempt: Attempt) -> Mapping[str, str]:
@@ -176,38 +182,20 @@ class LocalEngine:
         """The tasks whose shims ended since the last call, in the order of their end."""
         self._reap()
         fresh, self._fresh = self._fresh, []
-        for role, index in fresh:
-            folder = _task_folder(attempt, role, index)
-            if not os.path.exists(os.path.join(folder, "final.json")):
+        found = [_observe(_task_folder(attempt, role, index), role, index, False) for role, index in fresh]
+        for each in found:
+            folder = _task_folder(attempt, each.role, each.index)
+            if each.state != ENDED and not os.path.exists(os.path.join(folder, "final.json")):
                 self._kill_orphans()
                 leftovers.clean_up(folder, wait=False)
-        found = [_observe(_task_folder(attempt, role, index), role, index, False) for role, index in fresh]
         return sorted(found, key=lambda each: (each.final or {}).get("ended") or 0)
 
     def changes(self) -> int:
         return self.channel.fileno()
 
-    def events(self) -> list[Mapping[str, Any]]:
-        """Messages of the shims since the last call."""
-        import json
-
-        found: list[Mapping[str, Any]] = []
-        grown: dict[tuple[str, int], int] = {}
-        while True:
-            try:
-                message = self.channel.recv(1 << 16)
-            except BlockingIOError:
-                break
-            if message[:1] == b"L":
-                index, number, role = message[1:].split(b" ", 2)
-                grown[role.decode(), int(index)] = int(number)
-            else:
-                try:
-                    found.append(json.loads(message))
-                except ValueError:
-                    continue  # cut off; the folder holds the truth
-        found += [{"event": "grown", "role": role, "index": index, "attempt": number} for (role, index), number in grown.items()]
-        return found
+    def events(self) -> Sequence[Mapping[str, Any]]:
+        """What the shims have told since the last call."""
+        return self.channel.take()
 
     def stop(self, attempt: Attempt, grace: float, why: str, *, now: bool = False) -> str:
         """The reason is written first, then every shim is told to look."""
@@ -236,7 +224,6 @@ class LocalEngine:
                 each.close()
         self.ports = self.gpus = None
         self.channel.close()
-        self._shim_channel.close()
         os.close(self._alive)
         os.close(self._liveness)
 
@@ -456,7 +443,7 @@ class LocalEngine:
         pid = os.fork()
         if pid == 0:
             gc.disable()
-            channel, liveness = self._shim_channel.fileno(), self._liveness
+            channel, liveness = self.channel.writer, self._liveness
             os.close(self._alive)
             held = [descriptor for each in (self.ports, self.gpus) if each is not None for descriptor in each.descriptors]
             CHILDREN.keep_only((channel, liveness, *held, *descriptors))

@@ -14,7 +14,7 @@ from collections import deque
 from ...lifecycle.completion import Verdict
 from ...lifecycle.states import FAILED, RUNNING, STOPPED, UNKNOWN
 from ...runtime.records import read_record, write_record
-from ...runtime.shim import claim_stop
+from ...runtime.stops import claim_stop
 from ..base import ENDED, EngineError, Observed, Unreachable
 from .mirror import Mirror
 

@@ -19,7 +19,7 @@ import time
 from ...lifecycle import retry, states
 from ...lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ..records import append_line, read_lines, read_record, write_record
-from ..shim import claim_stop
+from ..stops import claim_stop
 from . import allocation, carry, step, unpack
 
 TYPE_CHECKING = False

@@ -14,9 +14,11 @@ import select
 import signal
 
 from .. import processes
+from ..channel import Channel
 from ..ports import Ports
 from ..records import read_record, write_record
-from ..shim import claim_stop, run_and_exit
+from ..shim import run_and_exit
+from ..stops import claim_stop
 from ..task import Task
 from .carry import Tree
 
@@ -52,9 +54,7 @@ class Step:
         self.attempt_folder = ""
         self.over = False
         self.ports: Ports | None = None
-        self.channel, self.shim_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.channel.setblocking(False)
-        self.shim_channel.setblocking(False)
+        self.channel = Channel()
         self.liveness, self.alive = os.pipe2(os.O_CLOEXEC)
 
     def run(self) -> None:
@@ -158,7 +158,7 @@ class Step:
                 os.close(self.alive)
             for descriptor in (self.words_in, self.words_out):
                 os.close(descriptor)
-            run_and_exit(task, self.shim_channel.fileno(), self.liveness)
+            run_and_exit(task, self.channel.writer, self.liveness)
 
     def _unpack(self, task: Task, peers: dict[str, Any] | None) -> None:
         """The folders that the login node makes where they are shared; what came along is in the working directory."""
@@ -185,19 +185,9 @@ class Step:
             self.over = True
 
     def _pass_on(self) -> None:
-        while True:
-            try:
-                message = self.channel.recv(1 << 16)
-            except BlockingIOError:
-                return
-            if message[:1] == b"L":
-                continue  # a growing log is seen in the file
-            try:
-                word = json.loads(message)
-            except ValueError:
-                continue  # cut off; the folder holds the truth
-            self._bring()  # first: whoever hears of something finds it
-            if word["event"] != "ended":  # said below, when it is certain
+        for word in self.channel.take():
+            if word["event"] != "grown":  # that is seen in the file
+                self._bring()  # first: whoever hears of something finds it
                 self._say(**word)
 
     def _reap(self) -> None:

@@ -16,7 +16,7 @@ from ...engines.local.children import CHILDREN
 from ...engines.registry import create as create_engine
 from ...protocol.problems import PailotError
 from ...runtime.records import free_reserve, keep_reserve, write_record
-from ...runtime.shim import claim_stop
+from ...runtime.stops import claim_stop
 from ..driver import Driver, Watcher
 from ..folder import JobFolder
 from . import frames
