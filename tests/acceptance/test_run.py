@@ -102,7 +102,7 @@ def test_a_task_is_tried_again_and_every_attempt_keeps_its_log(home: Home) -> No
 def test_a_detached_run_of_many_tasks_is_left_as_soon_as_all_have_begun(home: Home) -> None:
     """More tasks tell so at once than anybody listens to while they are started."""
     gate = home.cwd / "gate"
-    job_of_many = job(role(f"until [ -e {gate} ]; do sleep 0.1; done", instances=60))
+    job_of_many = job(role(f"until [ -e {gate} ]; do sleep 0.1; done", instances=150))
     assert home.run(job_of_many, "--detach", "--workdir", "shared").status == 0
     assert home.show()["state"] == "RUNNING"
     gate.touch()
