@@ -120,8 +120,8 @@ def test_the_contract(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_command_is_run_exactly_as_it_is(here: Path) -> None:
-    job = processor(["printf", "%s|", "a b", "$HOME", "<% $parameters.x %>", "'", ""[:0] or "end"]).run(show_logs=False)
-    assert list(job.logs()) == ["a b|$HOME|<% $parameters.x %>|'|end|"]
+    job = processor(["printf", "%s|", "a b", "$HOME", "<% $parameters.x %>", "'", "", "é\n*", "-n"]).run(show_logs=False)
+    assert list(job.logs()) == ["a b|$HOME|<% $parameters.x %>|'||é", "*|-n|"]
     relaxed = processor("false; echo $unset; cat /nowhere | cat; true").run(show_logs=False)
     assert relaxed.is_succeeded()
 
@@ -253,10 +253,10 @@ def test_what_has_no_meaning_here_is_named() -> None:
     )
     with pytest.warns(UserWarning, match="without effect here") as caught:
         made.run()
-    words = str(caught[0].message)
-    for name in ("spot_spec", "user_vpc_config", "resource_type", "AIMasterType", "experiment_config"):
-        assert name in words
-    assert "Priority" not in words
+    words = " ".join(str(each.message) for each in caught)
+    for name in ("spot_spec", "user_vpc_config", "resource_type", "AIMasterType", "Priority", "experiment_config"):
+        assert words.count(name) == 1
+    assert "image_uri" not in words
     assert made.latest_job is not None
     assert made.latest_job.run.job.extras.hived is not None
     assert made.latest_job.run.job.extras.hived.priority == "crit"
@@ -324,6 +324,61 @@ def test_requirements_go_into_an_environment_of_their_own(here: Path) -> None:
         __import__("pailot_probe")
 
 
+def test_requirements_that_only_the_task_can_tell(here: Path, tmp_path: Path) -> None:
+    """The file in code that is fetched, and one that names others: what these hold may change."""
+    wheel(here / "wheels", "pailot_probe", "1.0")
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(here / "wheels")}
+    command = "python -c 'import pailot_probe; print(pailot_probe.version)'"
+    (here / "code").mkdir()
+    (here / "code" / "requirements.txt").write_text("pailot_probe\n")
+    shutil.make_archive(str(here / "packed"), "gztar", here / "code")
+    fetched = processor(command, source_dir=f"local://{here}/packed.tar.gz", environments=offline).run(show_logs=False)
+    assert list(fetched.logs())[-1] == "1.0"
+    without = processor("ls", source_dir=f"local://{here}/wheels", environments=offline).run(show_logs=False)
+    assert list(without.logs()) == ["pailot_probe-1.0-py3-none-any.whl"]
+    (here / "code" / "requirements.txt").write_text("-r others.txt\n")
+    (here / "code" / "others.txt").write_text("pailot_probe==2.0\n")
+    wheel(here / "wheels", "pailot_probe", "2.0")
+    job = processor(command, source_dir="code", environments=offline).run(show_logs=False)
+    assert list(job.logs())[-1] == "2.0"
+    assert len([each for each in (tmp_path / "cache/pailot/environments").iterdir() if each.is_dir()]) == 1
+
+
+def test_parameters_as_they_arrive(here: Path) -> None:
+    values = {
+        "text": "a b 'c' \"d\"\n<% x %> $HOME",
+        "flag": False,
+        "none": None,
+        "deep": {"a": [1, 2]},
+        "é": "日本",
+        "long": "x" * 200_000,
+    }
+    (here / "show.py").write_text(
+        "import json, os\n"
+        "given = json.load(open(os.environ['PAI_CONFIG_DIR'] + 'hyperparameters.json'))\n"
+        "found = {key: value for key, value in os.environ.items() if key.startswith(('PAI_HPS', 'PAI_USER_ARGS'))}\n"
+        "json.dump([given, found], open(os.environ['PAI_OUTPUT_SEEN'] + 'seen.json', 'w'))\n"
+    )
+    with pytest.warns(UserWarning, match="left out.*: PAI_HPS, PAI_USER_ARGS, PAI_HPS_LONG"):
+        processor("python3 show.py", source_dir="show.py", parameters=values).run(outputs={"seen": "seen"})
+    given, found = json.loads((here / "seen" / "seen.json").read_text())
+    assert given == {key: str(value) for key, value in values.items()}
+    assert found == {
+        "PAI_HPS_TEXT": values["text"],
+        "PAI_HPS_FLAG": "False",
+        "PAI_HPS_NONE": "None",
+        "PAI_HPS_DEEP": "{'a': [1, 2]}",
+        "PAI_HPS__": "日本",
+    }
+    with pytest.warns(UserWarning, match="'a-b' and 'a_b' have one variable, PAI_HPS_A_B"):
+        processor("true", parameters={"a-b": 1, "a_b": 2}).run()
+
+
+def test_an_image_that_is_not_used_is_named_unless_the_engine_was_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.warns(UserWarning, match="image_uri"):
+        Processor("python:3.12", "true", session=Session()).run()
+
+
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "no command": (lambda: processor("").run(), "command should be"),
     "no such folder": (lambda: processor("x", source_dir="nowhere").run(), "source_dir does not exist: nowhere"),
@@ -337,7 +392,21 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "data set": (lambda: processor("x").run(inputs={"a": "d-abcdef12"}), "is the data set d-abcdef12"),
     "web output": (lambda: processor("x").run(outputs={"a": "http://x/y"}), "cannot be written to http://x/y"),
     "instance type": (lambda: processor("x", instance_type="ecs.unknown").run(), "instance type 'ecs.unknown' is not known"),
-    "instance count": (lambda: processor("x", instance_count=0).run(), "instance_count should be at least 1"),
+    "instance count": (lambda: processor("x", instance_count=0).run(), "instance_count should be .* at least 1"),
+    "instance count as a flag": (lambda: processor("x", instance_count=True).run(), "instance_count should be a whole number"),
+    "time as a text": (lambda: processor("x", max_run_time="5").run(), "max_run_time should be a number of seconds"),
+    "no program": (lambda: processor(["", "x"]).run(), "begins with a program"),
+    "long command": (lambda: processor("x" * 200_000).run(), "command is longer than"),
+    "nul": (lambda: processor("x", parameters={"a": "\0"}).run(), "parameters: 'a' holds a NUL"),
+    "half a character": (lambda: processor("x", environments={"a": "\ud800"}).run(), "environments: 'a' holds half"),
+    "parameter": (lambda: processor("x", parameters={1: 2}).run(), "1 is not the name of a parameter"),
+    "parameters": (lambda: processor("x", parameters=["a"]), "parameters should be a mapping"),
+    "inputs": (lambda: processor("x").run(inputs=["a"]), "inputs should be a mapping"),  # type: ignore[arg-type]  # that is the test
+    "label": (lambda: processor("x", labels={"a": 1}).run(), "labels should be texts"),
+    "requirements": (lambda: processor("x", requirements="numpy"), "requirements should be a list"),
+    "spot": (lambda: processor("x", spot_spec={"a": 1}).run(), "spot_spec should be a SpotSpec"),
+    "long variable": (lambda: processor("x", environments={"a": "b" * 200_000}).run(), "that a variable can have"),
+    "long name": (lambda: processor("x", base_job_name="n" * 300).run(), "base_job_name has more than 200"),
     "variable": (lambda: processor("x", environments={"a-b": "c"}).run(), "'a-b' cannot be the name of a variable"),
     "priority": (lambda: processor("x", settings={"Priority": 11}).run(), "from 1 to 9"),
     "resource type": (lambda: processor("x", resource_type="Moon"), "no resource type 'Moon'"),

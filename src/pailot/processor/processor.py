@@ -7,8 +7,10 @@ import re
 
 from ..protocol.problems import suggestion
 from ..settings import Settings
+from ..values import Value
+from . import checks, package, script
 from . import inputs as channels
-from . import package, script
+from . import requirements as packages
 from .errors import InvalidProcessor
 from .instances import machine_of
 from .job import LABEL, TrainingJob
@@ -27,6 +29,7 @@ from .records import (
     SpotSpec,
     UserVpcConfig,
 )
+from .requirements import CONTAINER, NODE, SERVER
 from .session import Session, get_default_session
 
 TYPE_CHECKING = False
@@ -34,12 +37,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from ..sdk.job import Job
     from ..sdk.run import Run
+    from .instances import Machine
     from .records import Record
 
 HERE = ("local", "docker")
 """The engines of this machine."""
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _OTHER = re.compile(r"[^A-Za-z0-9_]")
 
 
@@ -76,7 +80,10 @@ class Processor:
         self.image_uri, self.command = image_uri, command
         self.source_dir = os.fspath(source_dir) if isinstance(source_dir, os.PathLike) else source_dir
         self.job_type = JobType.normalize(job_type or JobType.PyTorchJob)
-        self.parameters, self.environments = dict(parameters or {}), dict(environments or {})
+        self.parameters = checks.mapping("parameters", parameters)
+        self.environments = checks.mapping("environments", environments)
+        if isinstance(requirements, str):
+            raise InvalidProcessor(f"requirements should be a list of packages, is the text '{requirements}'")
         self.requirements = list(requirements or [])
         self.max_run_time = max_run_time
         self.base_job_name = base_job_name or type(self).__name__.lower()
@@ -88,7 +95,7 @@ class Processor:
         except ValueError:
             known = ", ".join(each.value for each in ResourceType)
             raise InvalidProcessor(f"there is no resource type '{resource_type}'; there is {known}") from None
-        self.settings, self.labels = dict(settings or {}), dict(labels or {})
+        self.settings, self.labels = checks.mapping("settings", settings), checks.mapping("labels", labels)
         self.session = session
         self.metric_definitions: list[MetricDefinition] = []
         self._input_channels: list[Channel] = []
@@ -123,7 +130,7 @@ class Processor:
 
         Channels are mapped to paths, URIs, file systems or data sets. Everything is checked before anything is done.
         """
-        job = self._start(inputs or {}, outputs or {})
+        job = self._start(checks.mapping("inputs", inputs), checks.mapping("outputs", outputs))
         self._jobs.append(job)
         if wait:
             job.wait(show_logs=show_logs)
@@ -147,55 +154,51 @@ class Processor:
 
     def _start(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> TrainingJob:
         session = self.session or get_default_session()
-        self._check_values()
+        checks.check(self)
         package.check_source(self.source_dir)
         name = self._new_name()
         found_in = self._inputs(inputs, session)
         found_out = self._outputs(outputs, session, name)
         engine = None if session.server else session.engine_for(self.instance_type)
         machine = machine_of(self.instance_type, self.instance_count, here=engine in HERE)
-        self._warn(engine)
         if engine is not None:
             from ..engines.registry import check
 
             check(engine)
             if engine == "openpai":
                 raise InvalidProcessor("the engine 'openpai' has no /ml for a Processor; use a Pailot server, or another engine")
-        description = self._description(found_in, found_out, session, name)
+        self._warn(engine, chosen=session.named_engine() is not None)
+        wanted = _Wanted(name, engine, machine, found_in, found_out, self._description(found_in, found_out, session, name))
+        self._job(wanted, None, "", sent=False)  # whatever is wrong with it is said before anything is fetched or sent
         with _Folder() as scratch:
-            code, requirements_file = self._code(scratch)
-            return self._submit(session, engine, name, machine, found_in, found_out, description, code, requirements_file)
+            code, listed = self._code(scratch)
+            is_folder = code is not None and "://" not in code
+            sent = code if is_folder and engine is None else None
+            if code is not None and is_folder and engine is not None:
+                code = package.pack(code)
+            job = self._job(wanted, code, listed, sent=sent is not None)
+            return TrainingJob(self._run(job, session, engine, sent), wanted.description)
 
-    def _submit(
-        self,
-        session: Session,
-        engine: str | None,
-        name: str,
-        machine: Any,
-        found_in: Mapping[str, tuple[Record, str]],
-        found_out: Mapping[str, tuple[Record, str]],
-        description: Mapping[str, Any],
-        code: str | None,
-        requirements_file: str,
-    ) -> TrainingJob:
+    def _job(self, wanted: _Wanted, code: str | None, listed: str | None, *, sent: bool) -> Job:
+        """The job as the engines know it; `listed` is the text of the requirements file, code that is `sent` comes along."""
         from ..sdk.builders import TaskRole
         from ..sdk.job import Job
 
-        is_folder = code is not None and "://" not in code
-        sent = code if is_folder and engine is None else None
-        if code is not None and is_folder and engine is not None:
-            code = package.pack(code)
+        place = {None: SERVER, "local": packages.HERE, "slurm": NODE}.get(wanted.engine, CONTAINER)
         commands, parameters = script.commands(
             self.command,
             self.job_type,
             self.requirements,
-            requirements_file,
-            place=script.SERVER if engine is None else script.HERE if engine == "local" else script.CONTAINER,
-            code_in_cwd=sent is not None,
+            listed,
+            place=place,
+            image=self.image_uri,
+            code_in_cwd=sent,
         )
-        priority = _priority(self.settings.get("Priority"))
-        job = Job(
-            name,
+        priority = checks.priority(self.settings.get("Priority"))
+        machine = wanted.machine
+        contract, _ = script.variables(self.parameters, wanted.name, machine.processes)
+        return Job(
+            wanted.name,
             {
                 script.ROLE: TaskRole(
                     commands=commands,
@@ -207,16 +210,16 @@ class Processor:
                 )
             },
             parameters=parameters,
-            environment={**script.variables(self.parameters, name, machine.processes), **self.environments},
+            environment={**contract, **self.environments},
             max_run_seconds=self.max_run_time,
             extras={
                 **({"hivedScheduler": {"jobPriorityClass": priority}} if priority else {}),
-                "processor": description,
+                "processor": wanted.description,
                 "pailot": {
                     "labels": {**self.labels, LABEL: "1"},
                     "channels": {
-                        "inputs": {key: uri for key, (_, uri) in found_in.items()},
-                        "outputs": {key: uri for key, (_, uri) in found_out.items()},
+                        "inputs": {key: uri for key, (_, uri) in wanted.inputs.items()},
+                        "outputs": {key: uri for key, (_, uri) in wanted.outputs.items()},
                         "hyperparameters": {key: str(value) for key, value in self.parameters.items()},
                         "mount": True,
                         **({"code": code} if code and not sent else {}),
@@ -224,9 +227,8 @@ class Processor:
                 },
             },
         )
-        return TrainingJob(self._run(job, session, engine, sent), description)
 
-    def _run(self, job: Any, session: Session, engine: str | None, code: str | None) -> Run:
+    def _run(self, job: Job, session: Session, engine: str | None, code: str | None) -> Run:
         if session.server is not None:
             from ..sdk.client import Client
 
@@ -237,6 +239,13 @@ class Processor:
         os.makedirs(work, mode=0o700, exist_ok=True)
         return run(job, engine=engine, cwd=work, work_dir="shared")
 
+    def _warn(self, engine: str | None, *, chosen: bool) -> None:
+        """Fields without a meaning here are named, not forgotten."""
+        import warnings
+
+        for each in checks.warnings(self, engine, chosen=chosen):
+            warnings.warn(each, stacklevel=4)
+
     def _new_name(self) -> str:
         """A name of its own for each job: the base name, the time, six random letters and digits."""
         import time
@@ -244,31 +253,6 @@ class Processor:
         base = _OTHER.sub("_", self.base_job_name)
         letters = "".join("abcdefghijklmnopqrstuvwxyz0123456789"[byte % 36] for byte in os.urandom(6))
         return f"{base}_{time.strftime('%Y%m%d_%H%M%S')}_{letters}"
-
-    def _given(self) -> tuple[Any, ...]:
-        """What was given, whatever it is; a program without a type checker may give anything."""
-        return self.image_uri, self.command, self.instance_count, self.environments, self.requirements
-
-    def _check_values(self) -> None:
-        image, given, count, environments, requirements = self._given()
-        if not isinstance(image, str) or not image:
-            raise InvalidProcessor("image_uri should be the name of an image")
-        words = [given] if isinstance(given, str) else given
-        if not isinstance(words, list | tuple) or not words or not all(isinstance(each, str) and each for each in words):
-            raise InvalidProcessor("command should be a text, or a list of texts")
-        if not isinstance(count, int) or count < 1:
-            raise InvalidProcessor(f"instance_count should be at least 1, is {count!r}")
-        if self.max_run_time is not None and self.max_run_time <= 0:
-            raise InvalidProcessor(f"max_run_time should be a number of seconds above 0, is {self.max_run_time!r}")
-        for key, value in environments.items():
-            if not _VARIABLE.match(str(key)):
-                raise InvalidProcessor(f"environments: '{key}' cannot be the name of a variable")
-            if not isinstance(value, str):
-                raise InvalidProcessor(f"environments: the value of '{key}' should be a text, is {value!r}")
-        for each in requirements:
-            if not isinstance(each, str) or not each.strip():
-                raise InvalidProcessor(f"requirements: {each!r} is not the name of a package")
-        _priority(self.settings.get("Priority"))
 
     def _inputs(self, given: Mapping[str, Any], session: Session) -> dict[str, tuple[Record, str]]:
         _refuse_unknown("input", given, self._input_channels)
@@ -298,57 +282,22 @@ class Processor:
                 return str(found)
         return session.storage_uri()
 
-    def _code(self, scratch: _Folder) -> tuple[str | None, str]:
-        """Where the code is, a folder or a URI, and the text of its requirements file."""
+    def _code(self, scratch: _Folder) -> tuple[str | None, str | None]:
+        """Where the code is, a folder or a URI, and the text of its requirements file; None where that is not known yet."""
         source = self.source_dir
         if not source:
             return None, ""
         if isinstance(source, str) and "://" in source and not source.startswith("file://"):
-            return source, ""
-        folder = (
-            package.from_git(source, scratch.path()) if not isinstance(source, str) else channels.local_path(source) or source
-        )
-        text = ""
-        file = os.path.join(folder, "requirements.txt")
-        if os.path.isfile(file):
-            with open(file, encoding="utf-8", errors="replace") as stream:
-                text = stream.read()
-        return folder, text
-
-    def _warn(self, engine: str | None) -> None:
-        """Fields without a meaning here are named, not forgotten."""
-        import warnings
-
-        unused = [
-            name
-            for name, is_set in (
-                ("spot_spec", self.spot_spec),
-                ("user_vpc_config", self.user_vpc_config),
-                ("resource_type", self.resource_type not in (None, ResourceType.General)),
-            )
-            if is_set
-        ]
-        unused += [f"settings['{key}']" for key in self.settings if key != "Priority"]
-        if self.experiment_config and not Settings()["experiments"].get(self.experiment_config.experiment_id):
-            words = f"experiment_config (no place for '{self.experiment_config.experiment_id}' in the setting experiments)"
-            unused.append(words)
-        if unused:
-            warnings.warn(f"without effect here: {', '.join(unused)}", stacklevel=4)
-        words = self.command if isinstance(self.command, str) else " ".join(self.command)
-        if engine == "local" and re.search(r"(?<![\w.])/ml/", words):
-            from ..engines.local.sandbox import works
-
-            if not works():
-                warnings.warn(
-                    "the command names /ml, which is not there: install bubblewrap, or use PAI_* variables", stacklevel=4
-                )
+            return source, None
+        local = channels.local_path(source) if isinstance(source, str) else package.from_git(source, scratch.path())
+        folder = local or str(source)
+        return folder, packages.file_in(folder)
 
     def _description(
         self, found_in: Mapping[str, tuple[Record, str]], found_out: Mapping[str, tuple[Record, str]], session: Session, name: str
     ) -> dict[str, Any]:
-        command = ["sh", "-c", self.command] if isinstance(self.command, str) else list(self.command)
         spec = AlgorithmSpec(
-            command=command,
+            command=script.words_of(self.command),
             image=self.image_uri,
             job_type=self.job_type,
             input_channels=self._input_channels or [Channel(each) for each in found_in],
@@ -369,6 +318,17 @@ class Processor:
             "Labels": [{"Key": key, "Value": value} for key, value in self.labels.items()],
             "MetricDefinitions": [each.to_dict() for each in self.metric_definitions],
         }
+
+
+class _Wanted(Value):
+    """A job that was found to be right, before its code is fetched."""
+
+    name: str
+    engine: str | None
+    machine: Machine
+    inputs: Mapping[str, tuple[Record, str]]
+    outputs: Mapping[str, tuple[Record, str]]
+    description: Mapping[str, Any]
 
 
 class _Folder:
@@ -406,15 +366,6 @@ def _is_far(server: str | None) -> bool:
         return False
     host = server.partition("://")[2].partition("/")[0].rpartition("@")[2]
     return re.match(r"(localhost|127\.[0-9.]+|\[::1\])(:\d+)?\Z", host) is None
-
-
-def _priority(value: Any) -> str | None:
-    """Alibaba's 1 to 9 as one of the four classes."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).isdecimal() or not 1 <= int(value) <= 9:
-        raise InvalidProcessor(f"settings['Priority'] should be a number from 1 to 9, is {value!r}")
-    return ("oppo", "test", "prod", "crit")[(0, 0, 0, 1, 1, 1, 2, 2, 3)[int(value) - 1]]
 
 
 __all__ = ["DatasetConfig", "Processor"]

@@ -46,9 +46,13 @@ class Session:
         """Below this outputs are kept that were not given a place."""
         return (self.storage or os.path.join(Settings().home, "storage")).rstrip("/") + "/pai/processing_job"
 
+    def named_engine(self) -> str | None:
+        """The engine that somebody chose."""
+        return self.engine or os.environ.get("PAILOT_ENGINE") or None
+
     def engine_for(self, instance_type: str | None) -> str:
         """The session's own, else the setting; else, for 'local', containers where an engine answers; else plain processes."""
-        chosen = self.engine or os.environ.get("PAILOT_ENGINE")
+        chosen = self.named_engine()
         if chosen is None and instance_type in (LOCAL, LOCAL_GPU) and _containers_work():
             return "docker"
         return chosen or "local"

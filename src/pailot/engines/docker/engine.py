@@ -10,6 +10,7 @@ from ..base import EngineError
 from ..local import machine, workdir
 from ..local.children import CHILDREN
 from ..local.engine import LocalEngine, too_much
+from ..local.views import CONTAINED
 from . import choices, images, words
 from .program import DOCKER, NERDCTL, PODMAN, candidates, has_proxies
 
@@ -196,7 +197,7 @@ class DockerEngine(LocalEngine):
 
     def _inside(self, task: Task, program: Program, gpus: Sequence[Gpu]) -> dict[str, str]:
         """Variables that are other than on the machine itself."""
-        told: dict[str, str] = {}
+        told = {CONTAINED: "1"} if self.views else {}
         if not words.is_root(program, self.choices.user):
             # Root has a home in every image; this user is in no image's list of users.
             home = os.path.join(task.folder, "home")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ...protocol.model import Channels
 
 CODE, CONFIGURATION, DATA = "usercode", "input/config", "input/data"
+CONTAINED = "PAILOT_CONTAINED"
+"""The variable that says that a task has the file system of its image for itself."""
 
 
 class View(Value):

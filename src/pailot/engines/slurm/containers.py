@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...values import Value
 from ..base import EngineError
+from ..local.views import CONTAINED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def see(view: View, wrapper: tuple[str, ...], setting: str) -> Seen:
     if setting in KNOWN:
         option = "--bind" if setting in ("apptainer", "singularity") else "--volume"
         binds = [word for source, target in view.parts() for word in (option, f"{source}:{target}")]
-        return Seen(view.variables(inside=True), (*wrapper[:-1], *binds, wrapper[-1]))
+        told = {CONTAINED: "1"} if setting in ("podman", "docker") else {}  # the others' images cannot be written to
+        return Seen({**view.variables(inside=True), **told}, (*wrapper[:-1], *binds, wrapper[-1]))
     if setting or not view.chosen.mount:
         return Seen(view.variables(inside=False), wrapper)
     places = [word for pair in view.parts() for word in pair]
