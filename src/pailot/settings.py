@@ -47,6 +47,7 @@ SETTINGS = (
     Setting(
         "virtual_clusters", "Virtual clusters and their guaranteed shares: research:cpus=8:memory_mb=32000:gpus=2.", (), "list"
     ),
+    Setting("sku_types", "Kinds of cells that jobs may name: a table of {cpu, memoryMB, gpu, virtualClusters}.", {}, "table"),
     Setting("database", "Where a server keeps its jobs: a path, or postgresql://user@host/name.", ""),
     Setting("keep_days", "Days that a server keeps a finished job, its folder included; 0 for ever.", 180, "number"),
     Setting("smtp", "Mail server for notices about jobs: smtp://user:password@host:port, or smtps://.", ""),

@@ -162,6 +162,12 @@ def size(folder: str, stream: str) -> int:
     return _size(folder, stream)
 
 
+def begin(folder: str, stream: str) -> int:
+    """The offset of the first byte that is still kept."""
+    segments = _segments(folder, stream)
+    return segments[0][0] if segments else 0
+
+
 def _size(folder: str, stream: str) -> int:
     while True:
         segments, current = _look(folder, stream)

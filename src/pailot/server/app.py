@@ -109,8 +109,10 @@ class App:
                 await close()
         if sending.cancelled() and not told_gone:
             await send({"type": "http.response.body", "body": b""})
-        elif not sending.cancelled() and sending.exception() is not None:
-            self.site.log_defect(sending.exception())
+        elif not sending.cancelled():
+            error = sending.exception()
+            if error is not None and not isinstance(error, PailotError):  # that is said on purpose: the job was deleted, say
+                self.site.log_defect(error)
 
     def end_streams(self) -> None:
         """The server is closing: who follows something is told so by the end of the line, and comes back later."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import hmac
+import re
 import secrets
 import time
 
+from ..service.accounts import DEFAULT_CLUSTER, NoSuchUser
 from ..service.team.values import Caller as TeamCaller
 from ..store.server.tokens import BadToken
 from .http import HttpError
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 _KEY_SECONDS = 3600
 _REMEMBERED = 4096
+_FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via")
+_LOOPBACK = re.compile(r"127(\.[0-9]{1,3}){3}")
 _CHALLENGE = (b"www-authenticate", b"Bearer")
 
 
@@ -36,7 +40,7 @@ class Caller:
 
     def must(self) -> TeamCaller:
         """The caller for something that nobody may do without a name."""
-        if self.team is None:
+        if self.team is None or not self.username:
             raise guest()
         return self.team
 
@@ -49,6 +53,8 @@ class Caller:
 
 
 NOBODY = Caller()
+ANYONE = Caller(TeamCaller("", clusters=frozenset((DEFAULT_CLUSTER,))))
+"""Who reads version 1 without a token: sees what a new user would, so that leaving the token out opens nothing more."""
 
 
 def guest() -> HttpError:
@@ -73,8 +79,8 @@ class Gate:
         """The caller, if that is somebody whom the route is for; else 401 or 403."""
         header = request.header(b"authorization")
         if header is None:
-            if who == READER and self._site.anonymous_read:
-                return Caller()
+            if who == READER and self._anonymous(request):
+                return ANYONE
             if who == KEY and "key" in request.query:
                 return await self._by_key(request)
             raise guest()
@@ -84,6 +90,19 @@ class Gate:
         if who in (ADMIN, TOKEN_ADMIN) and not caller.account.admin:
             raise HttpError(403, "ForbiddenUserError", f"{caller.username} is not allowed to do this operation.")
         return caller
+
+    def _anonymous(self, request: Request) -> bool:
+        """Whether version 1 is read without a token: as the setting says, or (auto) by this machine alone, and directly.
+
+        What came through a proxy, or was sent to another name of this machine by a page that made its own name mean it, was
+        asked by somebody else.
+        """
+        word = self._site.anonymous_read
+        if word != "auto":
+            return word == "on"
+        names = (_without_port(request.header(b"host") or ""), self._site.host, request.client)
+        forwarded = any(request.header(each) is not None for each in _FORWARDED)
+        return not forwarded and all(map(_is_loopback, names))
 
     async def _by_header(self, header: str) -> Caller:
         accounts = self._site.accounts
@@ -103,6 +122,18 @@ class Gate:
         self._seen[header] = (bearer, caller)
         return caller
 
+    async def still(self, caller: Caller) -> bool:
+        """Whether a caller who was let in a while ago would be let in now, as the same one with the same rights."""
+        accounts = self._site.accounts
+        try:
+            if caller.bearer is not None:
+                return accounts.identify(caller.token).account == caller.bearer.account
+            if caller.username:  # by a key
+                return team_caller(await self._site.call(accounts.account, caller.username)) == caller.team
+        except (BadToken, NoSuchUser):
+            return False
+        return True
+
     def log_key(self, caller: Caller, job: str) -> str:
         """What opens the logs of one job for an hour, in place of a token: addresses end up in histories and log files."""
         until = int(time.time()) + _KEY_SECONDS
@@ -116,11 +147,23 @@ class Gate:
             raise invalid_token()
         if not hmac.compare_digest(self._signature(int(until), username, job), signature) or time.time() > int(until):
             raise invalid_token()
-        account = await self._site.call(self._site.accounts.account, username)
+        try:
+            account = await self._site.call(self._site.accounts.account, username)
+        except NoSuchUser:
+            raise invalid_token() from None
         return Caller(team_caller(account))
 
     def _signature(self, until: int, username: str, job: str) -> str:
         return hmac.new(self._seal, f"{until}\n{username}\n{job}".encode(), "sha256").hexdigest()
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdecimal() else host).strip("[]").lower()
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or bool(_LOOPBACK.fullmatch(host))
 
 
 def team_caller(account: Account) -> TeamCaller:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from urllib.parse import parse_qsl
 
 from ..protocol.problems import path_text
+from ..protocol.shape import Flag, Number, Record, Whole
 from .http import HttpError, decode
 
 TYPE_CHECKING = False
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from ..protocol.shape import Shape
 
 _DEEPEST = 64
+_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 _MOST_FIELDS = 10_000
 
 
@@ -29,7 +32,7 @@ def parse_body(body: bytes, content_type: str) -> Any:
     if not text.strip():
         return None
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise HttpError(400, "InvalidParametersError", f"the body is not JSON: {error}") from None
 
@@ -56,11 +59,27 @@ def parse_form(text: str) -> dict[str, Any]:
 
 
 def check(value: Any, shape: Shape) -> Any:
-    """The value itself, or 400 with everything that is wrong with it."""
+    """The value itself, or 400 with everything that is wrong with it.
+
+    Where a number or a switch is wanted its text is taken, too: forms have no others, and OpenPAI's server took them.
+    """
     findings = shape.check(value)
     if findings:
+        meant = _meant(value, shape)
+        if meant != value and not shape.check(meant):
+            return meant
         told = "; ".join(f"{path_text(each.path)}: {each.message}" if each.path else each.message for each in findings[:20])
         raise HttpError(400, "InvalidParametersError", told)
+    return value
+
+
+def _meant(value: Any, shape: Shape | None) -> Any:
+    if isinstance(shape, Record) and isinstance(value, dict):
+        return {key: _meant(item, shape.fields.get(key)) for key, item in value.items()}
+    if isinstance(shape, Flag) and value in ("true", "false"):
+        return value == "true"
+    if isinstance(shape, Whole | Number) and isinstance(value, str) and _NUMBER.fullmatch(value):
+        return int(value) if "." not in value else float(value)
     return value
 
 
@@ -80,6 +99,14 @@ def _lists(value: Any) -> Any:
     if value and list(value) == [str(number) for number in range(len(value))]:
         return [_lists(each) for each in value.values()]
     return {key: _lists(each) for key, each in value.items()}
+
+
+def _finite(digits: str) -> float:
+    """A number that a float can hold; `1e999` would come back as Infinity, which no JSON reader takes."""
+    value = float(digits)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"{digits[:40]} is too large a number")
+    return value
 
 
 def _no_constant(name: str) -> None:

@@ -44,7 +44,9 @@ def response_of(error: PailotError) -> Response:
     """The answer for an error that was raised on purpose."""
     if isinstance(error, HttpError):
         if error.status == 204:
-            return Response(b"", 204, headers=error.headers)
+            answer = Response(b"", 204)
+            answer.headers = list(error.headers)  # no content, so neither its kind nor its length
+            return answer
         body: dict[str, Any] = {"code": error.code, "message": error.message} if error.code else {"message": error.message}
         return json_response(body, error.status, error.headers)
     if isinstance(error, accounts.TooManyFailures):

@@ -29,6 +29,8 @@ BODY_LIMIT = 1024 * 1024
 """As much as a job file may hold."""
 _IDLE_SECONDS = 60.0
 """A client that sends nothing of its body for so long has gone."""
+_SLOWEST = 1000.0
+"""Bytes a second that a body must come with, after that time: who sends a byte a minute holds a place, and sends nothing."""
 
 
 class HttpError(PailotError):
@@ -144,10 +146,11 @@ class Request:
         length = self.header(b"content-length")
         if length is not None and length.isdecimal() and int(length) > limit:
             raise too_large(limit)
-        taken = 0
+        taken, began = 0, asyncio.get_running_loop().time()
         while True:
             try:
-                async with asyncio.timeout(_IDLE_SECONDS):
+                latest = began + _IDLE_SECONDS + taken / _SLOWEST
+                async with asyncio.timeout_at(min(latest, asyncio.get_running_loop().time() + _IDLE_SECONDS)):
                     message = await self.receive()
             except TimeoutError:
                 raise HttpError(408, "RequestTimeoutError", "the rest of the body did not come", [_CLOSE]) from None

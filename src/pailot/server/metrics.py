@@ -14,6 +14,22 @@ if TYPE_CHECKING:
     from .routing import Route
 
 _BOUNDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
+_MEANINGS = {
+    "http_streams": "Live streams that are open now.",
+    "start_time_seconds": "When the server started, in seconds since 1970.",
+    "jobs": "Jobs that are not over, by their state.",
+    "queue_length": "Jobs that wait for their turn.",
+    "submitted_total": "Jobs taken since the start.",
+    "started_total": "Starts of jobs since then.",
+    "ended_total": "Jobs that ended since then.",
+    "preempted_total": "Jobs that made room for others since then.",
+    "platform_retries_total": "Jobs tried again after a failure that was not theirs.",
+    "keepers_replaced_total": "Keeper processes that had to be replaced.",
+    "resources": "What there is for jobs, by resource: cpu, memory_mb, gpu.",
+    "resources_used": "What jobs hold of it.",
+    "virtual_cluster_used": "What the jobs of a virtual cluster hold, by resource.",
+    "alerts": "Alerts that are firing, by name.",
+}
 
 
 class Metrics:
@@ -52,14 +68,24 @@ class Metrics:
             lines.append(f'pailot_http_request_seconds_bucket{{le="{bound}"}} {total}')
         lines += [f"pailot_http_request_seconds_sum {self._seconds:.6f}", f"pailot_http_request_seconds_count {total}"]
         own = {"http_streams": self.streams, "start_time_seconds": self.started}
+        families: dict[str, list[str]] = {}
         for name, value in {**own, **figures}.items():
-            plain = name.partition("{")[0]
-            kind = "counter" if plain.endswith("_total") else "gauge"
-            header = f"# TYPE pailot_{plain} {kind}"
-            if header not in lines:
-                lines.append(header)
-            lines.append(f"pailot_{name} {value:g}")
+            families.setdefault(name.partition("{")[0], []).append(f"pailot_{name} {_number(value)}")
+        for name, samples in families.items():  # all of one name together, as the format wants it
+            lines.append(f"# HELP pailot_{name} {_MEANINGS.get(name, name.replace('_', ' ').capitalize() + '.')}")
+            lines.append(f"# TYPE pailot_{name} {'counter' if name.endswith('_total') else 'gauge'}")
+            lines += samples
         return "\n".join(lines) + "\n"
+
+
+def label(value: str) -> str:
+    """A value between the quotes of a label."""
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    """All digits of it: `%g` would keep six, and lose what a counter counts."""
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
 class AccessLog:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote, unquote_to_bytes
 
 from ..values import Value
 from .http import HttpError
@@ -130,7 +130,7 @@ def _matches(node: _Node, parts: Sequence[str], at: int, values: tuple[str, ...]
             yield node, values
         return
     part = parts[at]
-    below = node.static.get(part) or node.static.get(part.lower())
+    below = node.static.get(part) or node.static.get((unquote(part) if "%" in part else part).lower())
     if below is not None:
         yield from _matches(below, parts, at + 1, values)
     if node.parameter is not None:

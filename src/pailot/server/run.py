@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HEADER_BYTES = 64 * 1024
 """More in the head of one request is refused."""
 HEADER_SECONDS = 30.0
-"""The head of a request must be there so soon after its first byte."""
+"""The head of a request must be there so soon after its first byte, that of the first after the connection was made."""
 GRACE_SECONDS = 10
 """Requests that are being answered have so long when the server ends."""
 CONNECTIONS = 65_536
@@ -42,16 +42,18 @@ class Listener(HttpToolsProtocol):
     _head = 0
     _deadline: asyncio.TimerHandle | None = None
 
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+        super().connection_made(transport)
+        self._deadline = self.loop.call_later(HEADER_SECONDS, self._too_slow)
+
     def data_received(self, data: bytes) -> None:
         if self._head >= 0:  # within the head of a request
-            if self._head == 0:
+            if self._head == 0 and self._deadline is None:
                 self._deadline = self.loop.call_later(HEADER_SECONDS, self._too_slow)
             self._head += len(data)
         super().data_received(data)
         if self._head > HEADER_BYTES and not self.transport.is_closing():
-            self.transport.write(
-                b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-            )
+            self.transport.write(_HEAD_TOO_LARGE)
             self.transport.close()
 
     def on_headers_complete(self) -> None:

@@ -51,7 +51,8 @@ class Site:
         self.metrics = Metrics()
         self.access_log = AccessLog(settings["access_log"]) if settings["access_log"] else None
         self.succeeded = settings["v1_succeeded_state"]
-        self.anonymous_read = _anonymous_read(settings["v1_anonymous_read"], host)
+        self.anonymous_read = _anonymous_read(settings["v1_anonymous_read"])
+        """`on`, `off`, or `auto`: the gate looks where each request comes from."""
         self.code_limit = int(settings["code_limit_mb"] * 1_000_000)
         self.node = socket.gethostname()
         self.ending = "hand-over"
@@ -123,7 +124,6 @@ class Site:
         return number
 
 
-def _anonymous_read(word: str, host: str) -> bool:
-    if word.lower() in ("on", "true", "yes", "1"):
-        return True
-    return word.lower() == "auto" and (host in ("localhost", "::1") or host.startswith("127."))
+def _anonymous_read(word: str) -> str:
+    word = word.lower()
+    return "on" if word in ("on", "true", "yes", "1") else "auto" if word == "auto" else "off"

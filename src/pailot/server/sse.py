@@ -9,7 +9,7 @@ from .http import Response, Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from typing import Any
 
     from .http import Request
@@ -26,9 +26,13 @@ def event(name: str, data: Any, id: str | int | None = None) -> bytes:  # the fo
     return f"{mark}{head}data: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
 
 
-def stream(events: AsyncIterator[bytes]) -> Response:
-    """An answer of events."""
-    return Stream(with_beats(events), kind=b"text/event-stream; charset=utf-8", headers=list(_HEADERS))
+def stream(request: Request, events: AsyncIterator[bytes]) -> Response:
+    """An answer of events, for as long as the caller may hear them: a token that is revoked ends what it opened."""
+
+    async def still() -> bool:
+        return await request.site.gate.still(request.caller)
+
+    return Stream(with_beats(events, still=still), kind=b"text/event-stream; charset=utf-8", headers=list(_HEADERS))
 
 
 def last_id(request: Request) -> str:
@@ -36,8 +40,10 @@ def last_id(request: Request) -> str:
     return request.header(b"last-event-id") or request.query.get("after", "")
 
 
-async def with_beats(events: AsyncIterator[bytes], seconds: float = BEAT_SECONDS) -> AsyncIterator[bytes]:
-    """The events, and a comment whenever there were none for a while."""
+async def with_beats(
+    events: AsyncIterator[bytes], seconds: float = BEAT_SECONDS, still: Callable[[], Awaitable[bool]] | None = None
+) -> AsyncIterator[bytes]:
+    """The events, and a comment whenever there were none for a while; ends before anything that may not be told any more."""
     yield b": begin\n\n"
     waiting: asyncio.Future[bytes] | None = None
     try:
@@ -45,6 +51,8 @@ async def with_beats(events: AsyncIterator[bytes], seconds: float = BEAT_SECONDS
             if waiting is None:
                 waiting = asyncio.ensure_future(anext(events))
             done, _ = await asyncio.wait((waiting,), timeout=seconds)
+            if still is not None and not await still():
+                return
             if not done:
                 yield b": still here\n\n"
                 continue

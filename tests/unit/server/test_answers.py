@@ -127,7 +127,7 @@ def test_items_of_lists() -> None:
 
 def test_the_history_of_a_task() -> None:
     task = TaskView("w", 1, FAILED, attempt=1, exit_code=3, exit_class=UNKNOWN)
-    told = task_history("dana", "j", "id1", 0, task, [task, task.replace(attempt=0)])
+    told = task_history("dana", "j", "id1", 0, "w", task, [task, task.replace(attempt=0)])
     assert [each["attemptId"] for each in told["attempts"]] == [1, 0]
     assert told["attempts"][0]["containerExitCode"] == 255
     assert len({each["containerLog"] for each in told["attempts"]}) == 2

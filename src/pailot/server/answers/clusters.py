@@ -1,16 +1,13 @@
-"""The machine and its shares, in OpenPAI's words and in those of Kubernetes."""
+"""The machine and its shares, in OpenPAI's words."""
 
 from __future__ import annotations
 
-from .words import framework_name, uid
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
+    from ...service.team.skus import Sku
     from ...service.team.values import CapacityReport, ClusterUse, Shares
-    from ...store.server import JobRecord
 
 
 def cluster_json(use: ClusterUse, report: CapacityReport) -> dict[str, Any]:
@@ -35,49 +32,8 @@ def resources(shares: Shares) -> dict[str, Any]:
     return {"cpu": cpu, "memory": memory, "gpu": gpu, "vCores": cpu, "GPUs": gpu}
 
 
-def node_list(report: CapacityReport, node: str) -> dict[str, Any]:
-    name = report.host or node
-    amounts = {
-        "cpu": f"{report.total.cpus:g}",
-        "memory": f"{int(report.total.memory_mb)}Mi",
-        "nvidia.com/gpu": str(int(report.total.gpus)),
-    }
-    return {
-        "kind": "NodeList",
-        "apiVersion": "v1",
-        "items": [
-            {
-                "metadata": {"name": name, "uid": uid("node", name), "labels": {"kubernetes.io/hostname": name}},
-                "spec": {},
-                "status": {
-                    "capacity": amounts,
-                    "allocatable": amounts,
-                    "conditions": [{"type": "Ready", "status": "True", "reason": "PailotReady"}],
-                    "addresses": [{"type": "Hostname", "address": name}],
-                },
-            }
-        ],
-    }
-
-
-def pod_list(jobs: Iterable[JobRecord], node: str) -> dict[str, Any]:
-    return {
-        "kind": "PodList",
-        "apiVersion": "v1",
-        "items": [
-            {
-                "metadata": {
-                    "name": framework_name(job.user, job.name),
-                    "uid": uid("pod", job.id),
-                    "namespace": "default",
-                    "labels": {"userName": job.user, "jobName": job.name, "virtualCluster": job.vc, "type": "kube-launcher-task"},
-                },
-                "spec": {"nodeName": node if job.state == "RUNNING" else None, "containers": []},
-                "status": {"phase": "Running" if job.state in ("RUNNING", "STOPPING") else "Pending"},
-            }
-            for job in jobs
-        ],
-    }
+def sku_json(sku: Sku) -> dict[str, int]:
+    return {"cpu": sku.cpus, "memory": sku.memory_mb, "gpu": sku.gpus}
 
 
 def _percent(part: Shares, whole: Shares) -> float:

@@ -7,7 +7,7 @@ import json
 from ...lifecycle.exits import End, classify
 from ...lifecycle.states import FAILED, FINAL_JOB_STATES, STOPPED, SUCCEEDED
 from .tasks import statuses_json, task_status
-from .words import exit_code, exit_spec, framework_name, milliseconds, role_name, sub_state
+from .words import exit_code, exit_spec, framework_name, milliseconds, role_names, sub_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,19 +60,19 @@ def _head(shown: JobDetail) -> dict[str, Any]:
     }
 
 
-def _base(shown: JobDetail) -> str:
-    """The address of the attempt."""
-    return f"/api/v2/jobs/{shown.record.user}~{shown.record.name}/attempts/{shown.attempt}"
+def _base(shown: JobDetail, role: str) -> str:
+    """The address of a role in the attempt."""
+    return f"/api/v2/jobs/{shown.record.user}~{shown.record.name}/attempts/{shown.attempt}/taskRoles/{role}"
 
 
 def detail_json(shown: JobDetail) -> bytes:
     """The same as JSON, quickly for thousands of tasks, too."""
     head = json.dumps({**_head(shown), "taskRoles": None}, separators=(",", ":")).removesuffix("null}")
-    base = _base(shown)
+    names = role_names(shown.roles)
     roles = [
-        f'"{role_name(name)}":{{"taskRoleStatus":{{"name":"{role_name(name)}"}},'
-        f'"taskStatuses":{statuses_json(tasks, shown.record.id, shown.attempt, base)}}}'
-        for name, tasks in (shown.roles.items() if shown.attempt >= 0 else ())
+        f'"{names[role]}":{{"taskRoleStatus":{{"name":"{names[role]}"}},'
+        f'"taskStatuses":{statuses_json(tasks, shown.record.id, shown.attempt, _base(shown, names[role]))}}}'
+        for role, tasks in (shown.roles.items() if shown.attempt >= 0 else ())
     ]
     return f"{head}{{{','.join(roles)}}}}}".encode()
 
@@ -144,7 +144,7 @@ def _status(shown: JobDetail) -> dict[str, Any]:
         "appExitDiagnostics": shown.reason if final else None,
         "appExitMessages": _messages(shown, code) if final else None,
         "appExitTriggerMessage": shown.reason if final and shown.trigger_role else None,
-        "appExitTriggerTaskRoleName": role_name(shown.trigger_role) if shown.trigger_role else None,
+        "appExitTriggerTaskRoleName": role_names(shown.roles).get(shown.trigger_role) if shown.trigger_role else None,
         "appExitTriggerTaskIndex": shown.trigger_index,
         "appExitType": None if not final else "Succeeded" if shown.attempt_state == SUCCEEDED else "Failed",
         "virtualCluster": job.vc or "default",
@@ -162,13 +162,13 @@ def _messages(shown: JobDetail, code: int | None) -> dict[str, Any]:
 def _roles(shown: JobDetail) -> dict[str, Any]:
     if shown.attempt < 0:
         return {}
-    base = _base(shown)
+    names = role_names(shown.roles)
     return {
-        role_name(name): {
-            "taskRoleStatus": {"name": role_name(name)},
-            "taskStatuses": [task_status(task, shown.record.id, shown.attempt, base) for task in tasks],
+        names[role]: {
+            "taskRoleStatus": {"name": names[role]},
+            "taskStatuses": [task_status(task, shown.record.id, shown.attempt, _base(shown, names[role])) for task in tasks],
         }
-        for name, tasks in shown.roles.items()
+        for role, tasks in shown.roles.items()
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from ...lifecycle.states import FINAL_JOB_STATES
-from .words import exit_code, exit_spec, milliseconds, role_name, uid, uid_base
+from .words import exit_code, exit_spec, milliseconds, uid, uid_base
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def statuses_json(tasks: Sequence[TaskView], job: str, attempt: int, base: str) 
         return "[]"
     role = tasks[0].role
     task_uid, pod_uid = uid_base(job, attempt, role), uid_base("pod", job, attempt, role)
-    log = f"{base}/taskRoles/{role_name(role)}/taskIndex/"
+    log = f"{base}/taskIndex/"
     texts = _Texts()
     ends: dict[tuple[Any, ...], str] = {}
     told = []
@@ -50,6 +50,7 @@ def statuses_json(tasks: Sequence[TaskView], job: str, attempt: int, base: str) 
             how = ends[end] = _end_json(task)
         created, started, ended = _time(task.created), _time(task.started), _time(task.ended)
         index, number, state, host = task.index, task.attempt, texts[task.state], texts[task.host]
+        node = texts[task.node]
         container = f'"{pod_uid}{number:04x}{index:08x}"' if task.started else "null"
         ports = ",".join([f'{texts[label]}:"{",".join(map(str, each))}"' for label, each in task.ports.items()])
         told.append(
@@ -57,7 +58,7 @@ def statuses_json(tasks: Sequence[TaskView], job: str, attempt: int, base: str) 
             f'"accountableRetries":{number},"createdTime":{created},"launchedTime":{started},"completedTime":{ended},'
             f'"attemptId":{number},"attemptState":{state},"currentAttemptCreatedTime":{created},'
             f'"currentAttemptLaunchedTime":{started},"currentAttemptCompletedTime":{ended},"containerId":{container},'
-            f'"containerIp":{host},"containerNodeName":{host},"containerPorts":{{{ports}}},"containerGpus":null,'
+            f'"containerIp":{host},"containerNodeName":{node},"containerPorts":{{{ports}}},"containerGpus":null,'
             f'"containerLog":"{log}{index}/attempts/{number}/logs",{how}}}'
         )
     return f"[{','.join(told)}]"
@@ -80,7 +81,7 @@ def _end_json(task: TaskView) -> str:
 
 
 def task_attempt(task: TaskView, job: str, attempt: int, base: str) -> dict[str, Any]:
-    """One attempt of a task; `base` is the address of the job's attempt."""
+    """One attempt of a task; `base` is the address of its role in the job's attempt."""
     pod = uid("pod", job, attempt, task.role, index=task.attempt << 32 | task.index)
     return {
         "attemptId": task.attempt,
@@ -90,10 +91,10 @@ def task_attempt(task: TaskView, job: str, attempt: int, base: str) -> dict[str,
         "currentAttemptCompletedTime": milliseconds(task.ended),
         "containerId": pod if task.started else None,
         "containerIp": task.host,
-        "containerNodeName": task.host,
+        "containerNodeName": task.node,
         "containerPorts": {label: ",".join(map(str, ports)) for label, ports in task.ports.items()},
         "containerGpus": None,
-        "containerLog": f"{base}/taskRoles/{role_name(task.role)}/taskIndex/{task.index}/attempts/{task.attempt}/logs",
+        "containerLog": f"{base}/taskIndex/{task.index}/attempts/{task.attempt}/logs",
         **_end(task),
     }
 
@@ -108,14 +109,16 @@ def _end(task: TaskView) -> dict[str, Any]:
     }
 
 
-def task_history(user: str, name: str, job: str, attempt: int, task: TaskView, attempts: Sequence[TaskView]) -> dict[str, Any]:
-    """A task with all its attempts, newest first."""
-    base = f"/api/v2/jobs/{user}~{name}/attempts/{attempt}"
+def task_history(
+    user: str, name: str, job: str, attempt: int, role: str, task: TaskView, attempts: Sequence[TaskView]
+) -> dict[str, Any]:
+    """A task with all its attempts, newest first; `role` as it is shown."""
+    base = f"/api/v2/jobs/{user}~{name}/attempts/{attempt}/taskRoles/{role}"
     return {
         "username": user,
         "jobName": name,
         "jobAttemptId": attempt,
-        "taskRoleName": role_name(task.role),
+        "taskRoleName": role,
         "taskIndex": task.index,
         "taskUid": uid(job, attempt, task.role, index=task.index),
         "taskState": task.state,

@@ -10,7 +10,7 @@ from ...lifecycle.states import FAILED, RUNNING, STOPPED, STOPPING, SUCCEEDED, W
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
 _SUB_STATES = {
@@ -37,6 +37,13 @@ def framework_name(user: str, name: str) -> str:
 def role_name(name: str) -> str:
     """A role's name as OpenPAI shows it: small letters and digits only."""
     return sub("[^a-z0-9]", "", name.lower())
+
+
+def role_names(roles: Iterable[str]) -> dict[str, str]:
+    """All roles of a job as they are shown: OpenPAI's spelling, or the job's own where that would be nothing, or twice."""
+    told = {role: role_name(role) for role in roles}
+    spellings = list(told.values())
+    return {role: name if name and spellings.count(name) == 1 else role for role, name in told.items()}
 
 
 def sub_state(state: str) -> str | None:

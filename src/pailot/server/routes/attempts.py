@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..answers.jobs import detail, old_attempt
 from ..answers.tasks import task_history
-from ..answers.words import role_name
+from ..answers.words import role_name, role_names
 from ..http import HttpError, json_response, text_response
 from ..routing import Routes
 from .jobs import full_name
@@ -49,7 +49,8 @@ async def task_attempts(request: Request) -> Response:
     role = await role_of(request, name, index)
     task, attempts = await request.site.team.task_attempts(request.caller.team, name, attempt, role, index)
     record = await request.site.team.get(request.caller.team, name)
-    return json_response(task_history(record.user, record.name, record.id, attempt, task, attempts))
+    shown = role_names(await request.site.roles(record.id))[role]
+    return json_response(task_history(record.user, record.name, record.id, attempt, shown, task, attempts))
 
 
 @routes("GET", "/jobs/{job}/job-attempts/healthz", kind="text/plain")

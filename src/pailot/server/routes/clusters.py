@@ -1,15 +1,15 @@
-"""Virtual clusters, kinds of cells, and the machine in the words of Kubernetes."""
+"""Virtual clusters and kinds of cells."""
 
 from __future__ import annotations
 
 import re
 
 from ...protocol.shape import Number, Record, Text
-from ..answers.clusters import cluster_json, node_list, pod_list
+from ..answers.clusters import cluster_json, sku_json
 from ..bodies import check
 from ..first import shares_of
 from ..http import HttpError, json_response
-from ..routing import ADMIN, READER, TOKEN, TOKEN_ADMIN, Query, Routes
+from ..routing import ADMIN, READER, TOKEN, Query, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ async def put_virtual_cluster(request: Request) -> Response:
         "description": body.get("description", ""),
     }
     await request.site.call(request.site.store.accounts.put_cluster, name, data)
-    await request.site.team.set_clusters(await request.site.call(shares_of, request.site.store, request.site.settings))
+    await _clusters_changed(request)
     return json_response({"message": f"Update vc: {name} to capacity: {part * 100:g} successfully."}, 201)
 
 
@@ -94,8 +94,14 @@ async def delete_virtual_cluster(request: Request) -> Response:
         raise HttpError(403, "ForbiddenUserError", "the virtual cluster default stays")
     if not await request.site.call(request.site.store.accounts.remove_cluster, name):
         raise _missing(name)
-    await request.site.team.set_clusters(await request.site.call(shares_of, request.site.store, request.site.settings))
+    await _clusters_changed(request)
     return json_response({"message": f"Remove vc: {name} successfully."}, 201)
+
+
+async def _clusters_changed(request: Request) -> None:
+    """Told to the queue, and to the accounts: who may use a virtual cluster depends on whether it is there."""
+    await request.site.team.set_clusters(await request.site.call(shares_of, request.site.store, request.site.settings))
+    request.site.accounts.refresh()
 
 
 @routes("PUT", "/virtual-clusters/{cluster}/status", auth=ADMIN, answers={400: "Not possible"})
@@ -107,7 +113,7 @@ async def virtual_cluster_status(request: Request) -> Response:
 
 @routes("GET", "/cluster/sku-types", query=(Query("vc", "Only of this virtual cluster."),), auth=TOKEN)
 async def sku_types(request: Request) -> Response:
-    """The kinds of cells: this machine is one."""
+    """The kinds of cells in which resources are asked for: by GPU, or by CPU, unless set."""
     return await _skus(request, request.query.get("vc", ""))
 
 
@@ -121,27 +127,8 @@ async def _skus(request: Request, cluster: str) -> Response:
     report = await request.site.team.capacity()
     if cluster and cluster not in report.clusters:
         raise _missing(cluster)
-    total = report.total
-    return json_response({"machine": {"cpu": int(total.cpus), "memory": int(total.memory_mb), "gpu": int(total.gpus)}})
-
-
-@routes("GET", "/kubernetes/nodes", "/api/v1/kubernetes/nodes", auth=TOKEN_ADMIN)
-async def nodes(request: Request) -> Response:
-    """The machine as a list of Kubernetes nodes."""
-    return json_response(node_list(await request.site.team.capacity(), request.site.node))
-
-
-@routes("GET", "/kubernetes/pods", "/api/v1/kubernetes/pods", auth=TOKEN_ADMIN)
-async def pods(request: Request) -> Response:
-    """Jobs that are not over as a list of Kubernetes pods."""
-    unfinished = await request.site.call(request.site.store.jobs.unfinished)
-    return json_response(pod_list(unfinished, request.site.node))
-
-
-@routes("GET", "/alerts", auth=TOKEN)
-async def alerts(request: Request) -> Response:
-    """Alerts of a monitoring system; there is none inside."""
-    return json_response([])
+    told = {name: sku_json(sku) for name, sku in report.skus.items() if not cluster or sku.offered_by(cluster)}
+    return json_response(told)
 
 
 def _name(request: Request) -> str:

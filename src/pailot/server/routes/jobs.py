@@ -176,7 +176,7 @@ async def execute(request: Request, name: str) -> None:
     if body["value"] == "STOP":
         await request.site.team.stop(request.caller.must(), name, now=bool(body.get("now")))
     else:  # a job that was not stopped goes on anyway; one that was is final, as with OpenPAI
-        await request.site.team.get(request.caller.team, name)
+        await request.site.team.check_change(request.caller.must(), name)
 
 
 @routes("GET", "/jobs/{job}/config", kind="text/yaml", answers={200: "The job file, its secrets masked"})

@@ -23,13 +23,13 @@ async def live_job(request: Request) -> Response:
     """A job as it is, then what happens to it, to its end."""
     # Looked at first, so that what cannot be followed is an answer and no broken stream.
     await request.site.team.get(request.caller.team, full_name(request), details=True)
-    return stream(_told(request.site.team.subscribe_job(request.caller.team, full_name(request), _after(request))))
+    return stream(request, _told(request.site.team.subscribe_job(request.caller.team, full_name(request), _after(request))))
 
 
 @routes("GET", "/live/jobs", query=_AFTER, kind="text/event-stream")
 async def live_jobs(request: Request) -> Response:
     """Changes of the states of all jobs that the caller may see."""
-    return stream(_told(request.site.team.subscribe_jobs(request.caller.must(), _after(request))))
+    return stream(request, _told(request.site.team.subscribe_jobs(request.caller.must(), _after(request))))
 
 
 def _after(request: Request) -> int | None:

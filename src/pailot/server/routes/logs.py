@@ -88,7 +88,7 @@ async def log(request: Request) -> Response:
         pieces = team.subscribe_log(
             caller, name, role, index, attempt=attempt, task_attempt=task_attempt, stream=which, offset=offset, after=after
         )
-        return stream(follow(pieces))
+        return stream(request, follow(pieces))
     found = await team.log(caller, name, role, index, attempt=attempt, task_attempt=task_attempt, stream=which)
     return await _whole_log(request, found)
 
@@ -116,24 +116,45 @@ async def follow(pieces: AsyncIterator[LogPiece]) -> AsyncIterator[bytes]:
 
 
 async def _whole_log(request: Request, found: Log) -> Response:
-    size = await request.site.call(found.size)
-    start, end, status = 0, size, 200
-    headers: Headers = [(b"accept-ranges", b"bytes"), (b"x-log-ended", b"true" if found.ended else b"false")]
+    begin, size = await request.site.call(lambda: (found.begin(), found.size()))
+    start, end, status = begin, size, 200
+    mark = f"{found.mark}-{size}"
+    headers: Headers = [
+        (b"accept-ranges", b"bytes"),
+        (b"etag", f'"{mark}"'.encode()),
+        (b"cache-control", b"private, no-cache"),  # it may grow, and is not for everyone
+        (b"x-content-type-options", b"nosniff"),  # what a task prints is nobody's page
+        (b"x-log-ended", b"true" if found.ended else b"false"),
+    ]
+    if f'"{mark}"' in (request.header(b"if-none-match") or ""):
+        unchanged = Response(b"", 304)
+        unchanged.headers = headers
+        return unchanged
     tail = request.number("tail", 0)
     if tail:
-        start = max(0, size - tail)
+        start = max(begin, size - tail)
     wanted = request.header(b"range")
-    if wanted and not tail:
+    if wanted and not tail and _same(request.header(b"if-range"), found.mark, size):
         bounds = byte_range(wanted, size)
-        if bounds is None:
-            raise HttpError(416, "RangeError", f"the log has {size} bytes", [(b"content-range", b"bytes */%d" % size)])
+        if bounds is None or (bounds != (-1, -1) and bounds[1] <= begin):
+            words = f"the log has {size} bytes" + (f", of which the first {begin} are no longer kept" if begin else "")
+            raise HttpError(416, "RangeError", words, [(b"content-range", b"bytes */%d" % size)])
         if bounds != (-1, -1):
-            start, end, status = *bounds, 206
+            start, end, status = max(begin, bounds[0]), bounds[1], 206
             headers.append((b"content-range", b"bytes %d-%d/%d" % (start, end - 1, size)))
     if end - start <= _AT_ONCE:
         data = await request.site.call(lambda: b"".join(found.pieces(start, end)))
         return Response(data, status, TEXT, headers)
+    headers.append((b"content-length", b"%d" % (end - start)))
     return Stream(_pieces(request, found.pieces(start, end)), status, TEXT, headers)
+
+
+def _same(condition: str | None, mark: str, size: int) -> bool:
+    """Whether what a client has of a log, by its `If-Range`, is the beginning of it: logs grow, and never change else."""
+    if condition is None:
+        return True
+    kept, _, length = condition.strip().strip('"').rpartition("-")
+    return kept == mark and length.isascii() and length.isdecimal() and len(length) < 19 and int(length) <= size
 
 
 async def _pieces(request: Request, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:

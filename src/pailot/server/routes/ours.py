@@ -89,7 +89,10 @@ root("GET", "/openapi.json", auth=OPEN, hidden=True)(openapi)
 @root("GET", "/metrics", auth=OPEN, kind="text/plain")
 async def metrics(request: Request) -> Response:
     """Figures for Prometheus."""
-    text = request.site.metrics.text(request.site.team.figures())
+    figures = {**request.site.team.figures()}
+    for name, count in (await request.site.team.alert_counts()).items():
+        figures[f'alerts{{alertname="{name}"}}'] = count
+    text = request.site.metrics.text(figures)
     return Response(text.encode(), kind=b"text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -232,7 +232,6 @@ async def leave_group(request: Request) -> Response:
     "PUT",
     "/users/{user}/virtualcluster",
     "/user/{user}/virtualcluster",
-    "/api/v1/user/{user}/virtualClusters",
     auth=ADMIN,
     body=_CLUSTERS_BODY,
     answers=_DONE,

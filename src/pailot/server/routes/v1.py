@@ -152,7 +152,9 @@ routes("GET", *_CONFIG_PATHS, auth=READER, kind="text/yaml")(_config)
 
 async def _ssh(request: Request) -> Response:
     """SSH information; there is none."""
-    raise HttpError(404, "NoJobSshInfoError", f"SSH info of job {await _name(request)} is not found.")
+    name = await _name(request)
+    await request.site.team.get(request.caller.team, name)
+    raise HttpError(404, "NoJobSshInfoError", f"SSH info of job {name} is not found.")
 
 
 routes("GET", "/jobs/{job}/ssh", "/api/v1/user/{user}/jobs/{job}/ssh", auth=READER, answers={404: "None"})(_ssh)

@@ -105,24 +105,32 @@ def journal(record: JobRecord) -> list[dict[str, Any]]:
     return events
 
 
-def new_lines(folder: str, offset: int) -> tuple[list[dict[str, Any]], int]:
-    """The journal's entries from an offset on, and the offset after them."""
+def new_lines(folder: str, offset: int) -> list[tuple[dict[str, Any], int]]:
+    """The journal's entries from an offset on, each with the offset after it: who has heard it goes on from there."""
     try:
         with open(os.path.join(folder, "journal"), "rb") as stream:
             stream.seek(offset)
             data = stream.read()
     except OSError:
-        return [], offset
-    whole = data.rfind(b"\n") + 1
+        return []
     entries = []
-    for line in data[:whole].split(b"\n"):
+    for line in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
+        offset += len(line)
         try:
-            entry = json.loads(line) if line else None
+            entry = json.loads(line)
         except ValueError:
             entry = None  # torn by a crash
         if isinstance(entry, dict):
-            entries.append(entry)
-    return entries, offset + whole
+            entries.append((entry, offset))
+    return entries
+
+
+def known_offset(folder: str, offset: int) -> int:
+    """The offset, if the journal reaches so far; else its beginning: it was another job's, and all of this one is new."""
+    try:
+        return offset if offset <= os.stat(os.path.join(folder, "journal")).st_size else 0
+    except OSError:
+        return 0
 
 
 def _attempts(record: JobRecord, folder: JobFolder) -> dict[int, _Attempt]:
@@ -159,6 +167,7 @@ def _attempts(record: JobRecord, folder: JobFolder) -> dict[int, _Attempt]:
 def _task(shown: _Attempt, state: str, placed: Mapping[str, Any], role: str, index: int) -> TaskView:
     key = (role, index)
     ports = {label: tuple(numbers) for label, numbers in placed.get("ports", {}).get(f"{role}:{index}", {}).items()}
+    host = _host(placed, role, index)
     end = shown.tasks.get(key)
     if end is not None:  # made at once: of a job's thousands of tasks most have ended
         return TaskView(
@@ -173,9 +182,10 @@ def _task(shown: _Attempt, state: str, placed: Mapping[str, Any], role: str, ind
             end.get("signal"),
             end.get("reason"),
             end.get("class"),
-            placed.get("host"),
+            host,
             ports,
             tuple(end.get("lastLines") or ()),
+            node=_node(host),
         )
     view = TaskView(
         role,
@@ -184,15 +194,27 @@ def _task(shown: _Attempt, state: str, placed: Mapping[str, Any], role: str, ind
         attempt=shown.retries.get(key, 0),
         created=shown.created,
         started=shown.started,
-        host=placed.get("host"),
+        host=host,
         ports=ports,
         held=key in shown.held,
+        node=_node(host),
     )
     if shown.ended is not None or state in FINAL_JOB_STATES:
         return view.replace(state=STOPPED, ended=shown.ended)
     if shown.started is None:
         return view
     return view.replace(state=STOPPING if shown.stopping else RUNNING)
+
+
+def _host(placed: Mapping[str, Any], role: str, index: int) -> str | None:
+    """The address of a task: each its own where the engine uses several machines."""
+    own = placed.get("hosts")
+    found: str | None = (own.get(f"{role}:{index}") if own else None) or placed.get("host")
+    return found
+
+
+def _node(host: str | None) -> str | None:
+    return os.uname().nodename if host == "127.0.0.1" else host
 
 
 def _ended(view: TaskView, end: Mapping[str, Any]) -> TaskView:

@@ -44,7 +44,7 @@ async def job(team: Team, caller: Caller | None, name: str, after: int | None) -
     """See Team.subscribe_job. An event's id is the offset in the job's journal that it was read up to."""
     record = await team.get(caller, name, details=True)
     entry = team.floor.entries.get(record.id)
-    offset, told = after or 0, None
+    offset, told = facts.known_offset(record.folder, after or 0), None
     if entry is not None:
         team.floor.watch(entry)
     try:
@@ -52,7 +52,7 @@ async def job(team: Team, caller: Caller | None, name: str, after: int | None) -
             seen = entry.signal.count if entry is not None else 0
             record = await team.get(caller, name)
             over = team.floor.entries.get(record.id) is None
-            for line, end in _lines(record.folder, offset):
+            for line, end in facts.new_lines(record.folder, offset):
                 offset = end
                 yield Event(offset, "task" if "role" in line else "journal", line)
             shown = (record.state, record.attempts, record.retries)
@@ -69,11 +69,6 @@ async def job(team: Team, caller: Caller | None, name: str, after: int | None) -
     finally:
         if entry is not None:
             team.floor.unwatch(entry)
-
-
-def _lines(folder: str, offset: int) -> list[tuple[dict[str, object], int]]:
-    entries, end = facts.new_lines(folder, offset)
-    return [(entry, end) for entry in entries]
 
 
 async def log(

@@ -57,8 +57,8 @@ class Row:
         return event
 
     def after(self, number: int) -> list[Event] | None:
-        """The events behind a number; None if some of them are no longer known."""
-        if number < self.begin:
+        """The events behind a number; None if some of them may not be known."""
+        if not self.begin <= number <= self.last:  # the latter: the clock was set back over a restart
             return None
         found = []
         for event in reversed(self.events):

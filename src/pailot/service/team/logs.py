@@ -14,16 +14,26 @@ if TYPE_CHECKING:
 class Log:
     """A log as it is now; reading is quick and never waits."""
 
-    def __init__(self, folder: str, stream: str, attempt: int, task_attempt: int, *, ended: bool) -> None:
-        self.folder, self.stream = folder, stream
+    def __init__(self, job: str, folder: str, stream: str, attempt: int, task_attempt: int, *, ended: bool) -> None:
+        self.job, self.folder, self.stream = job, folder, stream
         self.attempt, self.task_attempt = attempt, task_attempt
         self.ended = ended
         """Whether this attempt of the task is over, so that nothing more will be written."""
 
     @property
+    def mark(self) -> str:
+        """What tells this log from all others, also of an earlier job of the same name."""
+        parts = os.path.basename(os.path.dirname(os.path.dirname(self.folder)))
+        return f"{self.job}-{parts}-{self.attempt}-{self.task_attempt}-{self.stream}"
+
+    @property
     def path(self) -> str:
         """The open segment; the whole log as long as nothing was rotated."""
         return os.path.join(self.folder, self.stream)
+
+    def begin(self) -> int:
+        """The offset of the first byte that is still kept."""
+        return files.begin(self.folder, self.stream)
 
     def size(self) -> int:
         """The offset at which the log ends."""
@@ -38,9 +48,10 @@ class Log:
         return files.tail(self.folder, self.stream, size)
 
     def pieces(self, offset: int = 0, end: int | None = None, limit: int = 1 << 18) -> Iterator[bytes]:
-        """All that is there between two offsets, piece by piece."""
+        """All that is there between two offsets, piece by piece; ends early where the rest was dropped meanwhile."""
         while end is None or offset < end:
-            data, offset = self.read(offset, limit if end is None else min(limit, end - offset))
-            if not data:
+            data, after = self.read(offset, limit if end is None else min(limit, end - offset))
+            if not data or after - len(data) != offset:
                 return
+            offset = after
             yield data

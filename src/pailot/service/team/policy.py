@@ -37,6 +37,11 @@ class Policy:
         if not (caller.admin or caller.name == record.user):
             raise Forbidden(f"user {caller.name} is not allowed to do operation on job {record.user}~{record.name}")
 
+    def check_owner(self, caller: Caller, job: str) -> None:
+        """The same by the name of a job alone: whose it would be is in it, whether it is there or not."""
+        if not (caller.admin or caller.name == job.partition("~")[0]):
+            raise Forbidden(f"user {caller.name} is not allowed to do operation on job {job}")
+
     def check_cluster(self, caller: Caller, cluster: str, known: frozenset[str]) -> None:
         """Submitting to a virtual cluster; one that is not there is answered like one that is not theirs, as OpenPAI does."""
         if cluster not in known or not (caller.admin or cluster in caller.clusters):

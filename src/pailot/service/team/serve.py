@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from ...settings import Settings
+    from .skus import Sku
     from .team import Team
 
 LOCK = "server.lock"
@@ -62,6 +63,7 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
                 machine=capacity(settings, engine),
                 environment=task_environment(),
             )
+            team.skus, team.skus_are_set = cells(settings, engine, team.machine)
             housekeeping = Housekeeping(settings, store)
             try:
                 await team.set_clusters({**clusters(settings["virtual_clusters"]), **store.accounts.clusters()})
@@ -132,6 +134,20 @@ def capacity(settings: Settings, engine: str) -> Capacity:
         int(memory) if memory != "auto" else machine.memory_mb(),
         len(gpus.discover(str(settings["gpus"]))),
     )
+
+
+def cells(settings: Settings, engine: str, machine: Capacity) -> tuple[dict[str, Sku], bool]:
+    """The kinds of cells, and whether they were set: else this machine's, by its GPUs; another engine's are not known."""
+    from .skus import from_setting, of_machine
+
+    table = settings["sku_types"]
+    if table:
+        return from_setting(table), True
+    if engine not in HERE:
+        return {}, False
+    from ...engines.local import gpus
+
+    return of_machine(machine, [gpu.name for gpu in gpus.discover(str(settings["gpus"]))]), False
 
 
 def clusters(setting: tuple[str, ...]) -> dict[str, dict[str, float]]:

@@ -25,15 +25,16 @@ from ...store.server import JobRecord, NameTaken, new_id
 from ..driver import Surroundings
 from ..folder import JobFolder
 from . import facts, following
+from .alerts import Alerts, counted, seen_by
 from .code import CodeStore
 from .dispatch import QUEUED, SETTLING, Dispatcher, Entry
-from .errors import BadRequest, Conflict, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
+from .errors import BadRequest, Conflict, Invalid, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
 from .logs import Log
 from .notices import Notices
 from .policy import Policy
 from .reading import Reader, demand
 from .unix import UnixUsers
-from .values import CapacityReport, ClusterUse, Shares, TaskView
+from .values import CapacityReport, ClusterUse, Shares, Standing, TaskView
 from .writer import Writer
 
 TYPE_CHECKING = False
@@ -44,7 +45,9 @@ if TYPE_CHECKING:
     from ...lifecycle.queue import Capacity
     from ...settings import Settings
     from ...store.server import ServerStore
+    from .alerts import Alert
     from .reading import Prepared
+    from .skus import Sku
     from .values import Caller, Event, JobDetail, LogPiece
 
     P = ParamSpec("P")
@@ -80,6 +83,10 @@ class Team:
         self.writer = Writer(store, asyncio.get_running_loop())
         self.machine = machine
         self.clusters: dict[str, Share] = {"default": Share()}
+        self.skus: Mapping[str, Sku] = {}
+        """The kinds of cells; where they are set, jobs can name no others."""
+        self.skus_are_set = False
+        self._alerts = Alerts()
         self.floor = Dispatcher(
             settings,
             store,
@@ -140,6 +147,7 @@ class Team:
         plan, job = prepared.plan, prepared.job
         if not caller.admin or plan.virtual_cluster not in self.clusters:
             self.policy.check_cluster(caller, plan.virtual_cluster, frozenset(self.clusters))
+        self._check_skus(prepared)
         self.unix.check(caller.name)
         if (caller.name, plan.name) in self.floor.names:
             raise Conflict(f"Job {caller.name}~{plan.name} already exists.")
@@ -177,6 +185,17 @@ class Team:
         self.submitted += 1
         self.floor.add(record, prepared)
         return record
+
+    def _check_skus(self, prepared: Prepared) -> None:
+        """Where the kinds of cells are set, a role names one of them; else this machine is what all of them mean."""
+        cluster, hived = prepared.plan.virtual_cluster, prepared.job.extras.hived
+        if hived is None or not self.skus_are_set:
+            return
+        offered = [name for name, sku in self.skus.items() if sku.offered_by(cluster)]
+        for role, wishes in hived.roles.items():
+            if wishes.sku_type is not None and wishes.sku_type not in offered:
+                known = ", ".join(offered) or "none"
+                raise Invalid(f"task role {role}: the virtual cluster {cluster} has no skuType {wishes.sku_type}, but {known}")
 
     async def stop(self, caller: Caller, job: str, *, grace: float | None = None, now: bool = False) -> JobRecord:
         """Ask a job to stop: SIGTERM, its grace, SIGKILL. A finished job stays as it is. Owner or administrator."""
@@ -230,7 +249,13 @@ class Team:
         if not await self._tag(caller, job, tag, self.store.jobs.tag_remove):
             raise NoSuchTag(f"job {job} has no tag {tag}")
 
+    async def check_change(self, caller: Caller, job: str) -> None:
+        """Whether the caller may stop, tag or delete a job: NoSuchJob, Forbidden."""
+        _, record = await self._find(job)
+        self.policy.check_change(caller, record)
+
     async def _tag(self, caller: Caller, job: str, tag: str, change: Callable[[str, str], bool]) -> bool:
+        self.policy.check_owner(caller, job)
         entry, record = await self._find(job)
         self.policy.check_change(caller, record)
         done = bool(await self.writer.do(lambda: change(record.id, tag)))
@@ -356,7 +381,7 @@ class Team:
             raise NoSuchLog(f"{role}:{index} of job {record.user}~{record.name} has no log yet, or no such attempt")
         over = record.state in FINAL_JOB_STATES or number < folder.attempts() - 1
         ended = over or os.path.exists(os.path.join(path, "exit.json"))
-        return Log(path, stream, number, chosen, ended=ended)
+        return Log(record.id, path, stream, number, chosen, ended=ended)
 
     # Following
 
@@ -423,7 +448,29 @@ class Team:
         )
         if clusters["default"].guaranteed == Shares():
             clusters["default"] = clusters["default"].replace(guaranteed=rest)
-        return CapacityReport(_shares(self.machine), _shares(queue.used()), clusters, os.uname().nodename)
+        return CapacityReport(_shares(self.machine), _shares(queue.used()), clusters, os.uname().nodename, self.skus)
+
+    async def alerts(self, caller: Caller) -> list[Alert]:
+        """What is wrong now, as far as it is the caller's business."""
+        return seen_by(caller, await self._alerts.look(self))
+
+    async def alert_counts(self) -> Mapping[str, int]:
+        """How many alerts of each name there are; for /metrics."""
+        return counted(await self._alerts.look(self))
+
+    async def standing(self) -> list[Standing]:
+        """All jobs that are not over, with their tasks, in the order they came."""
+        records = sorted((entry.record for entry in self.floor.entries.values()), key=lambda each: each.submitted)
+
+        def look() -> list[Standing]:
+            found = []
+            for record in records:
+                plan = json.loads(self.store.jobs.plan(record.id) or "{}")
+                shown = facts.detail(record, plan, None)
+                found.append(Standing(record, plan, shown.roles, shown.attempt))
+            return found
+
+        return await asyncio.to_thread(look)
 
     async def set_clusters(self, clusters: Mapping[str, Mapping[str, float]]) -> None:
         """Virtual clusters changed: their guaranteed shares (`cpus`, `memory_mb`, `gpus`) by name; `default` is always there."""
@@ -439,10 +486,18 @@ class Team:
         """Counters for /metrics: jobs by state, submissions, retries, queue length, keepers."""
         states: dict[str, float] = {}
         for entry in self.floor.entries.values():
-            key = f"jobs_{entry.record.state.lower()}"
+            key = f'jobs{{state="{entry.record.state}"}}'
             states[key] = states.get(key, 0) + 1
+        queue = self.floor.queue
         return {
             **states,
+            **_amounts("resources", "", self.machine),
+            **_amounts("resources_used", "", queue.used()),
+            **{
+                key: value
+                for name in self.clusters
+                for key, value in _amounts("virtual_cluster_used", f'virtual_cluster="{name}",', queue.used_by(name)).items()
+            },
             "submitted_total": self.submitted,
             "started_total": self.floor.counts["started"],
             "ended_total": self.floor.counts["ended"],
@@ -528,6 +583,11 @@ class Team:
             code=self.code.tree(record.code) if record.code else "",
             run_as=run_as,
         )
+
+
+def _amounts(name: str, labels: str, of: Capacity) -> dict[str, float]:
+    amounts = {"cpu": of.cpu, "memory_mb": of.memory_mb, "gpu": of.gpu}
+    return {f'{name}{{{labels}resource="{resource}"}}': value for resource, value in amounts.items()}
 
 
 def _shares(of: Capacity) -> Shares:

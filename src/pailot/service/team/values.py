@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from .skus import Sku
+
 
 class Caller(Value):
     """Whoever asks: a name, whether an administrator, and the virtual clusters that person may use."""
@@ -73,6 +75,17 @@ class CapacityReport(Value):
     used: Shares
     clusters: Mapping[str, ClusterUse]
     host: str = ""
+    skus: Mapping[str, Sku] = {}
+
+
+class Standing(Value):
+    """A job that is not over, with what was planned and how its tasks are."""
+
+    record: Any
+    """The `JobRecord` of the store."""
+    plan: Mapping[str, Any]
+    roles: Mapping[str, tuple[TaskView, ...]]
+    attempt: int
 
 
 class TaskView(Value):
@@ -97,6 +110,8 @@ class TaskView(Value):
     last_lines: tuple[str, ...] = ()
     held: bool = False
     """It failed and is kept for inspection."""
+    node: str | None = None
+    """The name of the machine that it is on; `host` is its address."""
 
 
 class JobDetail(Value):

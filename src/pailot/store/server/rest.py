@@ -78,6 +78,14 @@ class Outbox:
         row = self._database.one("SELECT min(due) FROM outbox")
         return row[0] if row else None
 
+    def failing(self, limit: int = 100) -> list[Notice]:
+        """What was tried and could not be delivered, the oldest first."""
+        rows = self._database.read(
+            f"SELECT {NOTICE_COLUMNS} FROM outbox WHERE attempts > 0 ORDER BY number LIMIT ?",  # noqa: S608
+            (limit,),
+        )
+        return [Notice(*(json.loads(value) if place == PAYLOAD else value for place, value in enumerate(row))) for row in rows]
+
     def done(self, number: int) -> None:
         """It was delivered, or is given up."""
         with self._database.write() as batch:
