@@ -21,7 +21,8 @@ import pytest
 from pailot.engines.local.gpus import Gpus, discover
 from pailot.engines.local.machine import Locks, locks_folder
 from pailot.engines.local.ports import Ports, PortTaken
-from pailot.engines.local.provide import ProvideError, bring_code, provide
+from pailot.engines.local.provide import bring_code, provide
+from pailot.engines.staging.source import ProvideError
 from pailot.planning import Plan, plan
 from pailot.protocol import read
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import select
 import stat
-import sys
 import time
 
+from ..progress import Pace, Progress, to_terminal, width
 from ..runtime import logs
 from ..service.driver import Watcher
 
@@ -36,6 +36,7 @@ class Live(Watcher):
         self.ends: dict[tuple[int, str, int], int] = {}
         """The last attempt of each task that has ended."""
         self.status = StatusLine(plan) if os.isatty(2) and not quiet else None
+        self.pace = Pace()
 
     def started(self, attempt: int, notes: list[str]) -> None:
         for note in notes:
@@ -44,15 +45,26 @@ class Live(Watcher):
             self.status.begin()
 
     def happened(self, event: Mapping[str, Any]) -> None:
+        if event["event"] == "progress":
+            self.moved(Progress.from_dict(event))
+            return
         words = event_words(event, self.plan.name)
         if words and event["event"] == "waiting" and not self.quiet:
-            _to_terminal(f"pailot: {words}\n")  # the driver is about to block; nobody else would print it
+            to_terminal(f"pailot: {words}\n")  # the driver is about to block; nobody else would print it
         elif words:
             self._say(words)
         if event["event"] == "task-ended" and "taskAttempt" in event:
             self.ends[event["attempt"], event["role"], event["index"]] = event["taskAttempt"]
         if self.status:
             self.status.happened(event)
+
+    def moved(self, progress: Progress) -> None:
+        due = self.pace.is_due(progress)
+        if self.status:
+            self.status.moving = "" if progress.ended else progress.line()
+            self.status.tick(self._busy())
+        if due and (progress.ended or not self.status):
+            self._say(progress.line())
 
     def grown(self, attempt: int, role: str, index: int, task_attempt: int) -> None:
         for stream in ("stdout", "stderr") if self.single else ("all",):
@@ -192,6 +204,8 @@ class StatusLine:
         self.running = self._all()
         self.failed = self.retries = 0
         self.shown = ""
+        self.moving = ""
+        """How far an input or output is on its way, while it is."""
         self.colour = not os.environ.get("NO_COLOR")
 
     def begin(self) -> None:
@@ -209,13 +223,15 @@ class StatusLine:
     def tick(self, busy: bool) -> None:
         if busy:
             return
-        text = self.text()[: _width() - 1]
+        text = self.text()[: width() - 1]
         if text != self.shown:
-            _to_terminal(f"\r\033[2m{text}\033[0m\033[K" if self.colour else f"\r{text}\033[K")
+            to_terminal(f"\r\033[2m{text}\033[0m\033[K" if self.colour else f"\r{text}\033[K")
             self.shown = text
 
     def text(self) -> str:
         """The whole of it, as wide as it is."""
+        if self.moving:
+            return self.moving
         roles = self.plan.roles.values()
         parts = [self.plan.name, f"{sum(self.running.values())} of {self.plan.task_count} running"]
         if len(roles) > 1:
@@ -229,18 +245,11 @@ class StatusLine:
 
     def clear(self) -> None:
         if self.shown:
-            _to_terminal("\r\033[K")
+            to_terminal("\r\033[K")
             self.shown = ""
 
     def _all(self) -> dict[str, int]:
         return {role.name: role.instances for role in self.plan.roles.values()}
-
-
-def _width() -> int:
-    try:
-        return os.get_terminal_size(2).columns or 80
-    except OSError:
-        return 80
 
 
 def event_words(event: Mapping[str, Any], name: str) -> str:
@@ -276,11 +285,3 @@ def _without_blocking(target: int) -> int:
 
 def _in(event: Mapping[str, Any]) -> str:
     return f" in {event['seconds']:.1f} s" if event["seconds"] >= 0.05 else ""
-
-
-def _to_terminal(text: str) -> None:
-    try:
-        sys.stderr.write(text)
-        sys.stderr.flush()
-    except OSError:
-        pass  # the terminal went away

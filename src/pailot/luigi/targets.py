@@ -56,9 +56,9 @@ class UriTarget(luigi.Target):
         self.uri = self.path = uri
 
     def exists(self) -> bool:
-        from ..engines.local.channels import check_uri
+        from ..engines.staging.stores import check_driver
 
-        check_uri(self.uri)
+        check_driver(self.uri)
         import fsspec
 
         files, path = fsspec.core.url_to_fs(self.uri)

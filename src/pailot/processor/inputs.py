@@ -6,7 +6,7 @@ import os
 import re
 
 from ..engines.base import EngineError
-from ..engines.local.channels import check_uri
+from ..engines.staging.stores import check_driver
 from ..settings import Settings
 from .errors import InvalidProcessor
 from .records import DatasetConfig, UriInput, UriOutput
@@ -79,7 +79,7 @@ def local_path(uri: str) -> str | None:
     """The path of what is on this machine."""
     if "://" in uri and not uri.startswith("file://"):
         return None
-    from ..engines.local.provide import Source
+    from ..engines.staging.source import Source
 
     return Source(uri, uri).path(os.getcwd())
 
@@ -127,7 +127,7 @@ def _check(name: str, kind: str, uri: str, *, far: bool) -> None:
     if not CHANNEL.match(name):
         raise InvalidProcessor(f"the {kind} channel '{name}' has a bad name; use letters, digits, '.', '-' and '_' only")
     try:
-        check_uri(uri)
+        check_driver(uri)
     except EngineError as error:
         raise InvalidProcessor(f"the {kind} '{name}': {error}") from None
     if far and local_path(uri) is not None:

@@ -9,18 +9,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Set
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = None
 
 
 def become_subreaper() -> None:
     """From now on orphaned descendants become our children, so that none can hide by daemonising."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_with_parent(number: int, parent: int) -> None:
+    """From now on this process gets the signal when the one that forked it ends, in whatever way."""
+    _prctl(_PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), number)  # it was quicker
+
+
+def _prctl(option: int, value: int) -> None:
     global _libc  # noqa: PLW0603  # loaded once, before the first fork
     if _libc is None:
         import ctypes
 
         _libc = ctypes.CDLL(None, use_errno=True)
-    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _libc.prctl(option, value, 0, 0, 0)
 
 
 def boot_id() -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 
+from ..progress import as_html, bar, display_html, in_notebook, is_terminal, to_terminal
 from .places import Quit
 
 TYPE_CHECKING = False
@@ -16,29 +15,28 @@ if TYPE_CHECKING:
     from .run import Run
 
 COLOURS = {"SUCCEEDED": "#1a7f37", "FAILED": "#cf222e", "STOPPED": "#9a6700", "RUNNING": "#0969da"}
-WIDTH = 24
 
 
 def wanted(asked: bool | None) -> bool:
     """Whether to show progress where nobody said: in a notebook, and on a terminal."""
-    return asked if asked is not None else _in_notebook() or _is_terminal()
+    return asked if asked is not None else in_notebook() or is_terminal()
 
 
 def watch(run: Run, timeout: float | None, quit: Quit) -> bool:
     """Wait for the end of a run, showing how far it is."""
     began = time.monotonic()
-    handle = _display(run._repr_html_()) if _in_notebook() else None
+    handle = display_html(run._repr_html_()) if in_notebook() else None
     while True:
         left = None if timeout is None else timeout - (time.monotonic() - began)
         over = run._place.wait(1.0 if left is None else max(0.0, min(1.0, left)), quit)
         record = run.describe()
         if handle is not None:
-            handle.update(_html(table(record)))
+            handle.update(as_html(table(record)))
         else:
-            _terminal(f"\r{line(record, time.monotonic() - began)}\033[K")
+            to_terminal(f"\r{line(record, time.monotonic() - began)}\033[K")
         if over or quit.is_set or (left is not None and left <= 1.0):
             if handle is None:
-                _terminal("\r\033[K")
+                to_terminal("\r\033[K")
             return over
 
 
@@ -46,9 +44,8 @@ def line(record: Mapping[str, Any], seconds: float) -> str:
     """One line: a bar of the tasks that ended, how many, how long."""
     states = _states(record)
     ended = sum(state not in ("RUNNING", "WAITING", "HELD") for state in states)
-    filled = WIDTH * ended // max(1, len(states))
-    bar = "█" * filled + "░" * (WIDTH - filled)
-    return f"{record['name']} {bar} {ended} of {len(states)} tasks ended · {record['state']} · {int(seconds)} s"
+    drawn = bar(ended / max(1, len(states)))
+    return f"{record['name']} {drawn} {ended} of {len(states)} tasks ended · {record['state']} · {int(seconds)} s"
 
 
 def table(record: Mapping[str, Any]) -> str:
@@ -80,12 +77,12 @@ def display_live(run: Run) -> None:
     """Show the table in a notebook, and keep it true until the run is over."""
     from threading import Thread
 
-    handle = _display(run._repr_html_())
+    handle = display_html(run._repr_html_())
 
     def keep() -> None:
         for _ in run._place.events(Quit()):
-            handle.update(_html(run._repr_html_()))
-        handle.update(_html(run._repr_html_()))
+            handle.update(as_html(run._repr_html_()))
+        handle.update(as_html(run._repr_html_()))
 
     if not run.done:
         Thread(target=keep, name=f"table of {run.name}", daemon=True).start()
@@ -93,37 +90,3 @@ def display_live(run: Run) -> None:
 
 def _states(record: Mapping[str, Any]) -> list[str]:
     return [task["state"] for node in record["taskRoles"].values() for task in node["tasks"]]
-
-
-def _in_notebook() -> bool:
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return shell is not None and "kernel" in str(getattr(shell, "config", {})).lower() + type(shell).__name__.lower().replace(
-        "zmq", "kernel"
-    )
-
-
-def _display(html: str) -> Any:
-    from importlib import import_module
-
-    return import_module("IPython.display").display(_html(html), display_id=True)
-
-
-def _html(text: str) -> Any:
-    from importlib import import_module
-
-    return import_module("IPython.display").HTML(text)
-
-
-def _is_terminal() -> bool:
-    try:
-        return os.isatty(sys.stderr.fileno())
-    except (AttributeError, OSError, ValueError):
-        return False  # a notebook's stream, or none
-
-
-def _terminal(text: str) -> None:
-    try:
-        sys.stderr.write(text)
-        sys.stderr.flush()
-    except OSError:
-        pass  # the terminal went away

@@ -14,6 +14,7 @@ from ..engines.registry import GO_ON
 from ..lifecycle import retry
 from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ..lifecycle.states import FAILED, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
+from ..progress import Pace
 from ..protocol.problems import PailotError
 from ..values import Value
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from ..engines.base import Engine
     from ..planning import Plan
+    from ..progress import Progress
     from .folder import JobFolder
 
     Answer = TypeVar("Answer")
@@ -60,6 +62,9 @@ class Watcher:
     def started(self, attempt: int, notes: list[str]) -> None: ...
 
     def happened(self, event: Mapping[str, Any]) -> None: ...
+
+    def moved(self, progress: Progress) -> None:
+        """Between two events of the journal that tell the same."""
 
     def grown(self, attempt: int, role: str, index: int, task_attempt: int) -> None: ...
 
@@ -104,6 +109,9 @@ class Driver:
         self.descriptors: tuple[int, ...] = ()
         """What every shim keeps open beside its own: the lock of the run."""
         self.on_started: Callable[[], None] = lambda: None
+        self.pace = Pace()
+        if hasattr(engine, "progressed"):
+            engine.progressed = self.progressed
 
     def steps(self) -> Steps[dict[str, Any]]:
         """All attempts, to the verdict, which is written before it is answered.
@@ -146,8 +154,13 @@ class Driver:
             return verdict
         from .outputs import publish
 
-        trouble = yield from publish(channels, self.folder.attempt(number), self.surroundings.cwd)
-        return Verdict(FAILED, trouble) if trouble else verdict
+        attempt = self.folder.attempt(number)
+        done = yield from publish(channels, attempt, self.surroundings.cwd, self.progressed, self._asked_to_stop)
+        for words in done.notes:
+            self._happened("waiting", reason=words)
+        if done.stopped:
+            return Verdict(STOPPED, "stopped while its outputs were brought away")
+        return Verdict(FAILED, done.error) if done.error else verdict
 
     def _give_back(self, number: int, counted_as: str, reason: str) -> dict[str, Any]:
         """The end of our part: the next attempt is another's."""
@@ -370,6 +383,13 @@ class Driver:
                 self._happened("waiting", reason=event["reason"])
         elif kind == "job-retry":
             self._happened(kind, attempt=event["attempt"], seconds=0, reason=event["reason"], why="the server tries it again")
+
+    def progressed(self, progress: Progress) -> None:
+        """Bytes of an input or an output were moved; now and then that is worth a line in the journal."""
+        if self.pace.is_due(progress) or progress.ended:
+            self._happened("progress", **progress.to_dict())
+        else:
+            self.watcher.moved(progress)
 
     def _happened(self, event: str, **details: Any) -> None:
         self.watcher.happened(self.folder.note(event, **details))

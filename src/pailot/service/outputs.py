@@ -3,49 +3,128 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 from ..engines.local.children import CHILDREN
+from ..engines.local.preparer import News, stops_when_told
+from ..engines.staging import ledger
 from ..protocol.problems import PailotError
 from ..runtime.records import read_record, write_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
+    from ..progress import Progress
     from ..protocol.model import Channels
 
 LOOK_SECONDS = 0.02
+CLEANING_SECONDS = 30.0
+"""What it may take, when it is to stop, to remove what it has sent."""
 
 
-def publish(channels: Channels, attempt: str, cwd: str) -> Generator[float | None, None, str]:
-    """Steps of a driver; answers what went wrong, or nothing. Other runs of the same driver go on meanwhile."""
-    result = os.path.join(attempt, "outputs.json")
+class Published:
+    """How it went: what went wrong, if anything; what is worth a word; whether it was stopped."""
+
+    def __init__(self, error: str = "", notes: list[str] | None = None, *, stopped: bool = False) -> None:
+        self.error, self.notes, self.stopped = error, notes or [], stopped
+
+
+def publish(
+    channels: Channels,
+    attempt: str,
+    cwd: str,
+    hear: Callable[[Progress], None] = lambda _: None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Generator[float | None, None, Published]:
+    """Steps of a driver. Other runs of the same driver go on meanwhile."""
+    news = News()
+    try:
+        pid = _fork(lambda: _publish(channels, attempt, cwd, news), attempt, (news.writer,))
+        told = None
+        pause = LOOK_SECONDS
+        while not _ended(pid):
+            yield time.monotonic() + pause
+            pause = min(0.5, pause * 1.5)
+            for each in news.read():
+                hear(each)
+            if stopped():
+                told = told or time.monotonic()
+                _signal(pid, signal.SIGTERM if time.monotonic() - told < CLEANING_SECONDS else signal.SIGKILL)
+        for each in news.read():
+            hear(each)
+    finally:
+        news.close()
+    found = read_record(_result(attempt))
+    if found is not None:
+        return Published(str(found["error"]), list(found["notes"]))
+    # It did not come to its end. What it may have left is removed by another, who has nothing else to do.
+    pid = _fork(lambda: _clean(attempt), attempt, ())
+    while not _ended(pid):
+        yield time.monotonic() + LOOK_SECONDS
+    if told is not None:
+        return Published(stopped=True)
+    return Published("the process that brings the outputs away was killed")
+
+
+def _fork(work: Callable[[], dict[str, object] | None], attempt: str, keep: tuple[int, ...]) -> int:
+    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
-            CHILDREN.keep_only(())  # locks and pipes of other runs
-            write_record(result, {"error": _publish(channels, attempt, cwd)})
+            stops_when_told(parent)
+            CHILDREN.keep_only(keep)  # locks and pipes of other runs
+            found = work()
+            if found is not None:
+                write_record(_result(attempt), found)
             status = 0
         finally:
             os._exit(status)
-    pause = LOOK_SECONDS
-    while not _ended(pid):
-        yield time.monotonic() + pause
-        pause = min(1.0, pause * 1.5)
-    found = read_record(result)
-    return "the process that brings the outputs away was killed" if found is None else str(found["error"])
+    return pid
 
 
-def _publish(channels: Channels, attempt: str, cwd: str) -> str:
-    from ..engines.local.channels import publish
+def _publish(channels: Channels, attempt: str, cwd: str, news: News) -> dict[str, object]:
+    from ..engines.staging.publishing import publish
+
+    _clean_earlier(attempt)
+    try:
+        notes = publish(channels.targets, os.path.join(attempt, "ml", "output"), cwd, _ledger(attempt), news.tell)
+    except PailotError as error:
+        return {"error": str(error), "notes": []}
+    return {"error": "", "notes": notes}
+
+
+def _clean_earlier(attempt: str) -> None:
+    """What earlier attempts of the same run left, whose driver was killed."""
+    parent, number = os.path.split(attempt)
+    for earlier in range(int(number) if number.isdigit() else 0):
+        _clean(os.path.join(parent, str(earlier)))
+
+
+def _clean(attempt: str) -> None:
+    from ..engines.staging.publishing import undo
 
     try:
-        publish(channels, os.path.join(attempt, "ml"), cwd)
-    except PailotError as error:
-        return str(error)
-    return ""
+        undo(_ledger(attempt))
+    except PailotError:
+        pass  # nobody is there; the ledger still says what is to be removed
+
+
+def _ledger(attempt: str) -> ledger.Ledger:
+    return ledger.Ledger(os.path.join(attempt, ledger.NAME))
+
+
+def _result(attempt: str) -> str:
+    return os.path.join(attempt, "outputs.json")
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass  # it has just ended
 
 
 def _ended(pid: int) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ...runtime.task import Task
     from ..base import Attempt
     from ..local.gpus import Gpu
+    from ..local.views import Mount
     from .program import Program
 
 MEMORY_FOLDER = "/run/pailot"
@@ -157,7 +158,7 @@ class DockerEngine(LocalEngine):
         run = os.path.basename(os.path.dirname(os.path.dirname(attempt.folder)))
         mine = [
             *self._common,
-            *(word for path, place in self._mounts(task) for word in words.mount(path, place)),
+            *(word for each in self._mounts(task) for word in words.mount(each.source, each.target, read_only=each.read_only)),
             "--label", f"{LABEL}.task={task.role}:{task.index}",
             *words.limits(program, role.resources, machine.cpus()),
             *words.devices(program, role.resources, gpus),
@@ -183,11 +184,11 @@ class DockerEngine(LocalEngine):
         )
         return task.replace(environment=environment, container=made, memory_mb=0, cpus=0)
 
-    def _mounts(self, task: Task) -> list[tuple[str, str]]:
+    def _mounts(self, task: Task) -> list[Mount]:
         """What the task sees below /ml, if the job has channels."""
         if (task.role, task.index) not in self.views:
             return []
-        return [*self.views[task.role, task.index].mounts(), *((path, f"/ml/{place}") for path, place in self.shown)]
+        return self.views[task.role, task.index].mounts(self.shown)
 
     def _ports_of(self, attempt: Attempt, task: Task) -> list[list[int]]:
         from ...runtime.records import read_record

@@ -9,20 +9,32 @@ from __future__ import annotations
 
 import os
 
-from ..base import EngineError
+from ..staging.stores import is_remote, shown
+from .provide import fetch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...progress import Progress
     from ...protocol.model import Channels
 
 INSIDE = "/ml"
 
 
-def make(channels: Channels, folder: str, cache: str = "", cwd: str = "", *, mounted: bool = False) -> list[tuple[str, str]]:
+def make(
+    channels: Channels,
+    folder: str,
+    cache: str = "",
+    cwd: str = "",
+    *,
+    mounted: bool = False,
+    tell: Callable[[Progress], None] = lambda _: None,
+) -> list[tuple[str, str]]:
     """The layout: code, configuration, a folder for each channel, with the data that the job names.
 
     Answers what of this machine is shown below the folder, as (path, place in the folder): by links, unless they are
-    `mounted` there by a container.
+    `mounted` there, for reading only, by a container or sandbox.
     """
     for part in ("usercode", "input/config", "input/data", *(f"output/{each}" for each in channels.outputs)):
         os.makedirs(os.path.join(folder, part), exist_ok=True)
@@ -32,35 +44,46 @@ def make(channels: Channels, folder: str, cache: str = "", cwd: str = "", *, mou
         with open(os.path.join(folder, "input/config/hyperparameters.json"), "w", encoding="utf-8") as stream:
             json.dump(dict(channels.hyperparameters), stream)
     if channels.code:
-        _bring_code(channels.code, os.path.join(folder, "usercode"), cache, cwd)
-    shown = []
+        _bring_code(channels.code, os.path.join(folder, "usercode"), cache, cwd, tell)
+    seen = []
     files: dict[str, str] = {}
     for name in channels.inputs:
         place = f"input/data/{name}"
         source = channels.sources.get(name)
-        path = _fetched(source, cache, cwd) if source else ""
-        if source and not os.path.isdir(path):
-            files[name] = os.path.basename(path)
         if not source:
             os.makedirs(os.path.join(folder, place), exist_ok=True)
-        elif _is_remote(source):
-            _copy(path, os.path.join(folder, place))  # the cache is not the task's to change
+            continue
+        path = fetch(source, cache, cwd, f"input {name}", tell)
+        if not os.path.isdir(path):
+            files[name] = os.path.basename(path)
+        if is_remote(source):
+            # The cache is not the task's to change: nobody can through a mount for reading, and only root in spite of a mode.
+            _copy(path, os.path.join(folder, place), linked=mounted or os.geteuid() != 0)
         else:
             place = place if os.path.isdir(path) else f"{place}/{os.path.basename(path)}"
-            shown.append((path, place))
-            os.makedirs(os.path.dirname(os.path.join(folder, place)), exist_ok=True)
-            if not mounted:
-                os.symlink(path, os.path.join(folder, place))
+            seen.append((path, place))
+            _show(path, os.path.join(folder, place), mounted=mounted)
     if files:
         from ...runtime.records import write_record
 
         write_record(f"{folder}.files.json", files, durable=False)
-    return shown
+    return seen
+
+
+def _show(path: str, place: str, *, mounted: bool) -> None:
+    """A link, or that on which something is mounted."""
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    if not mounted:
+        os.symlink(path, place)
+    elif os.path.isdir(path):
+        os.makedirs(place, exist_ok=True)
+    else:
+        os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o444))
 
 
 def fetched(channels: Channels) -> list[str]:
-    """What is not on this machine and so must be fetched first."""
-    return [uri for uri in (*channels.sources.values(), channels.code or "") if _is_remote(uri)]
+    """What is not on this machine and so must be fetched first, as it may be shown."""
+    return [shown(uri) for uri in (*channels.sources.values(), channels.code or "") if is_remote(uri)]
 
 
 def variables(channels: Channels, base: str, folder: str = "") -> dict[str, str]:
@@ -74,38 +97,6 @@ def variables(channels: Channels, base: str, folder: str = "") -> dict[str, str]
     return found
 
 
-def publish(channels: Channels, folder: str, cwd: str = "") -> None:
-    """Bring the outputs of a job that has succeeded to their targets."""
-    for name, target in channels.targets.items():
-        source = os.path.join(folder, "output", name)
-        try:
-            if _is_remote(target):
-                _put(source, target)
-            else:
-                _move(source, _local(target, cwd))
-        except EngineError:
-            raise
-        except Exception as error:  # each file system has errors of its own
-            words = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-            raise EngineError(f"the output '{name}' could not be brought to {target}: {words}") from None
-
-
-def check_uri(uri: str) -> None:
-    """Refuse a URI that no installed driver can reach."""
-    if not _is_remote(uri) or uri.startswith(("http://", "https://")):
-        return
-    scheme = uri.partition("://")[0]
-    extra = {"s3": "s3", "s3a": "s3", "oss": "oss", "hdfs": "hdfs"}.get(scheme, "storage")
-    try:
-        import fsspec
-
-        fsspec.get_filesystem_class(scheme)
-    except ImportError:
-        raise EngineError(f"{uri}: the driver for {scheme}:// is not installed: pip install 'pailot[{extra}]'") from None
-    except ValueError:
-        raise EngineError(f"{uri}: there is no driver for {scheme}://") from None
-
-
 def _only_files(folder: str) -> dict[str, str]:
     """The names of the files that channels are whose source is no folder."""
     from ...runtime.records import read_record
@@ -117,25 +108,9 @@ def _spelled(name: str) -> str:
     return "".join(c if c.isascii() and c.isalnum() else "_" for c in name).upper()
 
 
-def _is_remote(uri: str) -> bool:
-    return "://" in uri and not uri.startswith("file://")
-
-
-def _local(uri: str, cwd: str) -> str:
-    from .provide import Source
-
-    return Source(uri, uri).path(cwd)
-
-
-def _fetched(uri: str, cache: str, cwd: str) -> str:
-    from .provide import fetch
-
-    return fetch(uri, cache, cwd)
-
-
-def _bring_code(source: str, target: str, cache: str, cwd: str) -> None:
+def _bring_code(source: str, target: str, cache: str, cwd: str, tell: Callable[[Progress], None]) -> None:
     """A folder is copied, an archive unpacked: what a task writes beside its code is not the user's."""
-    path = _fetched(source, cache, cwd)
+    path = fetch(source, cache, cwd, "code", tell)
     if os.path.isdir(path):
         _copy(path, target)
         return
@@ -148,48 +123,21 @@ def _bring_code(source: str, target: str, cache: str, cwd: str) -> None:
         _copy(path, target)
 
 
-def _copy(path: str, target: str) -> None:
+def _copy(path: str, target: str, *, linked: bool = False) -> None:
+    """Files that nobody may change can be the very same ones; that costs neither time nor room."""
     import shutil
+
+    def place(source: str, to: str, *, follow_symlinks: bool = True) -> str:
+        if linked:
+            try:
+                os.link(source, to, follow_symlinks=False)
+                return to
+            except OSError:
+                pass  # another file system
+        return shutil.copy2(source, to, follow_symlinks=follow_symlinks)
 
     if os.path.isdir(path):
-        shutil.copytree(path, target, symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(path, target, symlinks=True, dirs_exist_ok=True, copy_function=place)
     else:
         os.makedirs(target, exist_ok=True)
-        shutil.copy2(path, target)
-
-
-def _move(source: str, target: str) -> None:
-    """Into place at once, if nothing is there; else file by file, each whole."""
-    import shutil
-
-    target = target.rstrip("/") or "/"
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    near = f"{target}.{os.urandom(4).hex()}.part"
-    try:
-        shutil.copytree(source, near, symlinks=True)
-        try:
-            os.rename(near, target)  # over an empty folder, too
-            return
-        except OSError:
-            pass  # something is there
-        for parent, _, files in os.walk(near):
-            into = os.path.normpath(os.path.join(target, os.path.relpath(parent, near)))
-            os.makedirs(into, exist_ok=True)
-            for file in files:
-                os.replace(os.path.join(parent, file), os.path.join(into, file))
-    finally:
-        shutil.rmtree(near, ignore_errors=True)
-
-
-def _put(source: str, target: str) -> None:
-    check_uri(target)
-    import fsspec
-
-    files, path = fsspec.core.url_to_fs(target)
-    path = path.rstrip("/")
-    if any(each in files.protocol for each in ("hdfs", "webhdfs", "memory", "sftp", "ftp")) and not files.exists(path):
-        part = f"{path}.{os.urandom(4).hex()}.part"  # these can rename at once; a bucket cannot
-        files.put(source + "/", part + "/", recursive=True)
-        files.mv(part, path, recursive=True)
-        return
-    files.put(source + "/", path + "/", recursive=True)
+        place(path, os.path.join(target, os.path.basename(path)))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...planning import Plan, RolePlan
+    from ...progress import Progress
     from ...protocol.model import Channels
     from ..base import Attempt
     from .gpus import Gpu
@@ -51,6 +52,8 @@ class LocalEngine:
 
     def __init__(self, waiting: Callable[[str], None] = lambda _: None) -> None:
         self.waiting = waiting
+        self.progressed: Callable[[Progress], None] = lambda _: None
+        """Told how far the inputs are on their way here."""
         self.shims: dict[int, tuple[str, int]] = {}
         self.ended: dict[tuple[str, int], int] = {}
         self._fresh: list[tuple[str, int]] = []
@@ -106,7 +109,7 @@ class LocalEngine:
         if attempt.sandbox:
             from .sandbox import wrapper as sandbox
 
-            wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works), *(path for path, _ in seen)])
+            wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works)])
         self.shown = seen
         inside = bool(wrapper) or self.contains
         place_record(
@@ -145,7 +148,7 @@ class LocalEngine:
                 "FC_FRAMEWORK_ATTEMPT_ID": str(attempt.number),
                 **plan.options.environment,
             }
-            words = (*wrapper, *view.bound()) if wrapper and view else wrapper
+            words = (*wrapper, *view.bound(seen)) if wrapper and view else wrapper
             task = self._task(attempt, role, index, folders[role.name, index], work, environment, words)
             if owner is not None:
                 task = task.replace(owner=owner.ids, wrapper=(*task.wrapper, *owner.wrapper))
@@ -375,19 +378,21 @@ class LocalEngine:
 
         self.views = views.make(chosen, ml, folders)
 
-        def make() -> list[tuple[str, str]]:
-            shown = channels.make(chosen, ml, attempt.cache, attempt.cwd, mounted=self.contains)
+        def make(tell: Callable[[Progress], None] = lambda _: None) -> list[tuple[str, str]]:
+            shown = channels.make(chosen, ml, attempt.cache, attempt.cwd, mounted=mounted, tell=tell)
             views.fill(self.views, mounted=mounted)
             return shown
 
         far = channels.fetched(chosen)
         if far and not attempt.number:
             self.waiting(f"fetching {', '.join(far)}")
-        if not CHILDREN.crowded or not (far or chosen.code):
+        if not far and not (CHILDREN.crowded and chosen.code):
             return wrapper, make()
-        from .preparer import in_a_child
+        from .preparer import News, in_a_child
 
-        return wrapper, (yield from in_a_child(make, attempt.descriptors, self, stopped))
+        news = News()
+        work = in_a_child(lambda: make(news.tell), attempt.descriptors, self, stopped, news, self.progressed)
+        return wrapper, (yield from work)
 
     def _provide(
         self, attempt: Attempt, works: Sequence[str], stopped: Callable[[], bool]

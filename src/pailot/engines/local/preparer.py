@@ -5,19 +5,77 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import time
 
+from ...progress import Progress
 from ...protocol.problems import PailotError
+from ...runtime.processes import end_with_parent
 from ..base import EngineError, Unreachable
 from .children import CHILDREN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
-    from typing import TypeVar
+    from typing import NoReturn, TypeVar
 
     from .children import Parent
 
     Answer = TypeVar("Answer")
+
+LOOK_SECONDS = 0.25
+CLEANING_SECONDS = 10.0
+"""What a child that is to stop may take to remove what it has begun."""
+
+
+class Told(BaseException):
+    """Raised in a child that is told to stop, so that it removes what it has begun."""
+
+
+class News:
+    """What a child tells of its progress; what nobody reads in time is not kept."""
+
+    def __init__(self) -> None:
+        self.reader, self.writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._rest = b""
+
+    def tell(self, progress: Progress) -> None:
+        from json import dumps
+
+        try:
+            os.write(self.writer, dumps(progress.to_dict()).encode() + b"\n")
+        except (BlockingIOError, BrokenPipeError):
+            pass  # nobody has looked for long
+
+    def read(self) -> list[Progress]:
+        """What was told since the last look."""
+        from json import loads
+
+        found = self._rest
+        try:
+            while piece := os.read(self.reader, 1 << 16):
+                found += piece
+        except BlockingIOError:
+            pass
+        *lines, self._rest = found.split(b"\n")
+        return [Progress.from_dict(loads(line)) for line in lines]
+
+    def close(self) -> None:
+        os.close(self.reader)
+        os.close(self.writer)
+
+
+def stops_when_told(parent: int) -> None:
+    """In a child: SIGTERM, or the end of its parent, ends its work, and what it has begun is removed."""
+
+    def stop(_number: int, _frame: object) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Told
+
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, stop)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the parent hears them as well, and decides
+    end_with_parent(signal.SIGTERM, parent)
 
 
 class Preparer:
@@ -28,19 +86,19 @@ class Preparer:
         self.answer = os.memfd_create("answer", os.MFD_CLOEXEC)
         self.ended = False
         self.status = 0
+        parent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
-            self._run(work, keep)
+            self._run(work, keep, parent)
         CHILDREN.add(self.pid, self)
 
-    def _run(self, work: Callable[[], object], keep: Sequence[int]) -> None:
+    def _run(self, work: Callable[[], object], keep: Sequence[int], parent: int) -> None:
         import pickle
 
         status = 1
         try:
             gc.disable()
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            stops_when_told(parent)
             os.setsid()
             CHILDREN.keep_only((self.answer, *keep))
             try:
@@ -75,19 +133,37 @@ class Preparer:
 
 
 def in_a_child(
-    work: Callable[[], Answer], keep: Sequence[int], engine: Parent, stopped: Callable[[], bool]
+    work: Callable[[], Answer],
+    keep: Sequence[int],
+    engine: Parent,
+    stopped: Callable[[], bool],
+    news: News | None = None,
+    hear: Callable[[Progress], None] = lambda _: None,
 ) -> Generator[float | None, None, Answer]:
-    """Do that in a child; ended early, with all it started, when the run is to stop."""
-    preparer = Preparer(work, keep, engine)
-    while not preparer.ended:
-        yield None
-        CHILDREN.reap()  # where a run is alone, nobody else does
-        if stopped() and not preparer.ended:
-            try:
-                os.killpg(preparer.pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass  # it has just ended, or not yet begun its session
+    """Do that in a child; ended early, with all it started, when the run is to stop. What it tells by `news` is passed on."""
+    preparer = Preparer(work, (*keep, *((news.writer,) if news else ())), engine)
+    killed_at: float | None = None
+    try:
+        while not preparer.ended:
+            yield time.monotonic() + LOOK_SECONDS if news or killed_at else None
+            CHILDREN.reap()  # where a run is alone, nobody else does
+            for each in news.read() if news else ():
+                hear(each)
+            if stopped() and not preparer.ended:
+                now = time.monotonic()
+                killed_at = killed_at or now
+                _end(preparer.pid, signal.SIGTERM if now - killed_at < CLEANING_SECONDS else signal.SIGKILL)
+    finally:
+        if news:
+            news.close()
     if stopped():
         os.close(preparer.answer)
         raise EngineError("stopped while it was prepared")
     return preparer.read()  # type: ignore[return-value]  # what `work` answered
+
+
+def _end(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # it has just ended, or not yet begun its session

@@ -5,30 +5,22 @@ from __future__ import annotations
 import os
 import re
 
-from ...values import Value
-from ..base import EngineError
+from ..staging.fetching import from_http, from_store, pour
+from ..staging.source import ProvideError, Source, Unreachable
 from .machine import which
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Any, BinaryIO
+    from typing import Any
 
     from ...planning import Plan, Provision, RolePlan
+    from ...progress import Progress
+    from ..staging.fetching import MeterOf
 
 IGNORE_FILE = ".pailotignore"
-TIMEOUT_SECONDS = 20
-_CHUNK = 1024 * 1024
 _LONGEST_NAME = 200
 _VARIABLE = re.compile(r"\$(?:\{(PAI_\w+)\}|(PAI_\w+))", re.ASCII)
-
-
-class ProvideError(EngineError):
-    """Something that a task needs cannot be brought."""
-
-
-class Unreachable(ProvideError):
-    """Nobody answers there at the moment."""
 
 
 def provide(plan: Plan, attempt_folder: str, cache: str, *, cwd: str = "") -> dict[str, dict[str, str]]:
@@ -94,40 +86,6 @@ def bring_code(
 # Where things come from
 
 
-class Source(Value):
-    """Where something is: as it may be shown, and with secrets inserted."""
-
-    shown: str
-    uri: str
-
-    @property
-    def secret(self) -> bool:
-        return self.uri != self.shown
-
-    @property
-    def local(self) -> bool:
-        return "://" not in self.uri or self.uri.startswith("file://")
-
-    def path(self, cwd: str) -> str:
-        """The path of a local one."""
-        if not self.uri.startswith("file://"):
-            return os.path.abspath(os.path.join(cwd, os.path.expanduser(self.uri)))
-        from urllib.parse import unquote
-
-        return os.path.abspath(unquote(self.uri.removeprefix("file://").removeprefix("localhost")))
-
-    def error(self, words: str, kind: type[ProvideError] = ProvideError) -> ProvideError:
-        """An error about it."""
-        return kind(f"{self.shown}: {words}")
-
-    def failure(self, cause: object, kind: type[ProvideError] = ProvideError) -> ProvideError:
-        """An error in the words of another program; they could quote a part of a secret."""
-        words = getattr(cause, "strerror", None)
-        if not words:
-            words = f"{type(cause).__name__} (no more is said, since its address holds a secret)" if self.secret else str(cause)
-        return self.error(words, kind)
-
-
 def _source(plan: Plan, role: RolePlan, each: Provision) -> Source:
     """With OpenPAI's variables (`$PAI_USER_NAME`) and the secrets inserted."""
 
@@ -156,17 +114,22 @@ def with_secrets(plan: Plan, shown: str) -> str:
 # Fetching
 
 
-def fetch(uri: str, cache: str, cwd: str = "") -> str:
+def _nobody(_: Progress) -> None: ...
+
+
+def fetch(uri: str, cache: str, cwd: str = "", what: str = "", tell: Callable[[Progress], None] = _nobody) -> str:
     """The path of what a URI names: where it is on this machine, else of a copy in the cache."""
-    return _fetch(Source(uri, uri), "", cache, cwd)
+    return _fetch(Source(uri, uri), "", cache, cwd, what, tell)
 
 
-def _fetch(source: Source, wanted: str, cache: str, cwd: str) -> str:
+def _fetch(source: Source, wanted: str, cache: str, cwd: str, what: str = "", tell: Callable[[Progress], None] = _nobody) -> str:
     """The path of something, which is brought into the cache unless it is on this machine; `wanted` is its SHA-256 sum."""
     if source.local:
         return _check_local(source, source.path(cwd), wanted)
     from hashlib import sha256
     from time import time
+
+    from ...progress import Meter
 
     place = os.path.join(cache, "fetch", sha256(source.uri.encode()).hexdigest())
     target = os.path.join(place, _file_name(source.shown))
@@ -178,7 +141,7 @@ def _fetch(source: Source, wanted: str, cache: str, cwd: str) -> str:
             kept = _kept(place, target)
             if kept and (kept["sha256"] == wanted if wanted else kept["fetched"] >= asked):
                 return target  # just what is needed, or brought while we waited
-            _bring(source, wanted, place, target, {} if wanted else kept)
+            _bring(source, wanted, place, target, {} if wanted else kept, lambda total: Meter(what, total, tell))
         finally:
             os.close(lock)
     except OSError as error:
@@ -194,13 +157,13 @@ def _check_local(source: Source, path: str, wanted: str) -> str:
             raise source.error("is a folder, of which there is no SHA-256 sum")
         try:
             with open(path, "rb") as stream:
-                _check_sum(source, _pour(stream, None), wanted)
+                _check_sum(source, pour(stream, None), wanted)
         except OSError as error:
             raise source.error(f"cannot be read: {error.strerror}") from None
     return path
 
 
-def _bring(source: Source, wanted: str, place: str, target: str, kept: Mapping[str, Any]) -> None:
+def _bring(source: Source, wanted: str, place: str, target: str, kept: Mapping[str, Any], meter_of: MeterOf) -> None:
     """Fetch into the cache, all or nothing; an old copy stays if it is still right, or if nobody answers."""
     from time import time
 
@@ -208,7 +171,7 @@ def _bring(source: Source, wanted: str, place: str, target: str, kept: Mapping[s
     _remove(part)
     try:
         scheme = source.uri.partition("://")[0].lower()
-        news = (_from_http if scheme in ("http", "https") else _from_fsspec)(source, part, kept)
+        news = (from_http if scheme in ("http", "https") else from_store)(source, part, kept, meter_of)
         if news is None:
             return
         if wanted:
@@ -226,97 +189,6 @@ def _bring(source: Source, wanted: str, place: str, target: str, kept: Mapping[s
             raise
     finally:
         _remove(part)
-
-
-def _from_http(source: Source, part: str, kept: Mapping[str, Any]) -> dict[str, Any] | None:
-    from http.client import HTTPException
-    from urllib.error import HTTPError
-    from urllib.request import urlopen
-
-    try:
-        with urlopen(_request(source, kept), timeout=TIMEOUT_SECONDS) as answer, open(part, "wb") as stream:  # noqa: S310  # http(s)
-            length = answer.headers.get("Content-Length")
-            digest = _pour(answer, stream)
-            if length is not None and int(length) != stream.tell():
-                raise source.error(f"the connection broke off after {stream.tell()} of {length} bytes", Unreachable)
-            return {"sha256": digest, "etag": answer.headers.get("ETag"), "modified": answer.headers.get("Last-Modified")}
-    except HTTPError as error:
-        error.close()
-        if error.code == 304:
-            return None
-        raise source.error(f"the server answered {error.code} {error.reason}") from None
-    except (HTTPException, ValueError) as error:
-        raise source.failure(error) from None
-    except OSError as error:
-        if error.filename is not None:
-            raise  # our own file
-        raise source.failure(getattr(error, "reason", None) or error, Unreachable) from None
-
-
-def _request(source: Source, kept: Mapping[str, Any]) -> Any:
-    """With `https://user:password@host` as a header, and asking only for what has changed."""
-    from urllib.parse import unquote, urlsplit, urlunsplit
-    from urllib.request import Request
-
-    parts = urlsplit(source.uri)
-    login, _, host = parts.netloc.rpartition("@")
-    request = Request(urlunsplit(parts._replace(netloc=host)), headers={"User-Agent": "pailot"})  # noqa: S310  # http(s)
-    if login:
-        from base64 import b64encode
-
-        request.add_unredirected_header("Authorization", f"Basic {b64encode(unquote(login).encode()).decode()}")
-    if kept.get("etag"):
-        request.add_header("If-None-Match", kept["etag"])
-    if kept.get("modified"):
-        request.add_header("If-Modified-Since", kept["modified"])
-    return request
-
-
-def _from_fsspec(source: Source, part: str, kept: Mapping[str, Any]) -> dict[str, Any] | None:
-    scheme = source.uri.partition(":")[0]
-    try:
-        import fsspec
-    except ImportError:
-        raise source.error(f"to fetch from {scheme}:// install fsspec: pip install 'pailot[storage]'") from None
-    from hashlib import sha256
-
-    try:
-        files, path = fsspec.core.url_to_fs(source.uri)
-        folder = files.isdir(path)
-        state = files.find(path, detail=True) if folder else files.info(path)
-        mark = sha256(repr(sorted(state.items())).encode()).hexdigest()
-        if kept.get("mark") == mark:
-            return None
-        if folder:
-            os.makedirs(part)
-            files.get(path.rstrip("/") + "/", part + "/", recursive=True)
-            return {"sha256": "", "mark": mark}
-        with files.open(path, "rb") as stream, open(part, "wb") as target:
-            return {"sha256": _pour(stream, target), "mark": mark}
-    except FileNotFoundError:
-        raise source.error("there is no such file") from None
-    except ImportError as error:
-        raise source.failure(error) from None  # names the package to install
-    except Exception as error:
-        if isinstance(error, OSError) and error.filename == part:
-            raise  # our own file
-        raise source.failure(error, Unreachable) from None  # each file system has errors of its own
-
-
-def _pour(stream: BinaryIO, target: BinaryIO | None) -> str:
-    """Copy a stream; its SHA-256 sum."""
-    from hashlib import sha256
-
-    digest = sha256()
-    while chunk := stream.read(_CHUNK):
-        digest.update(chunk)
-        if target is not None:
-            try:
-                target.write(chunk)
-            except OSError as error:
-                error.filename = target.name  # tells it from an error of the network
-                raise
-    return digest.hexdigest()
 
 
 def _check_sum(source: Source, found: str, wanted: str) -> None:

@@ -23,6 +23,14 @@ CONTAINED = "PAILOT_CONTAINED"
 """The variable that says that a task has the file system of its image for itself."""
 
 
+class Mount(Value):
+    """A file or folder of this machine, and where a task sees it."""
+
+    source: str
+    target: str
+    read_only: bool = False
+
+
 class View(Value):
     """The folders of one instance: those of its own, and those that all share."""
 
@@ -34,14 +42,26 @@ class View(Value):
         """Where the instance finds things: below /ml, or in the folders as they are."""
         return channels.variables(self.chosen, channels.INSIDE if inside else self.own, self.shared)
 
-    def mounts(self) -> list[tuple[str, str]]:
-        """Folders of this machine and where they are seen, in this order; everything below /ml can be written."""
-        own = [(self.own, channels.INSIDE)]
-        return own if self.own == self.shared else [*own, *self._each(self.shared, _of_all(self.chosen))]
+    def mounts(self, shown: Sequence[tuple[str, str]] = ()) -> list[Mount]:
+        """What of this machine is seen where, in this order: inputs for reading only, all else below /ml can be written.
 
-    def bound(self) -> tuple[str, ...]:
+        `shown` are inputs that are where they are, as (path, place below /ml).
+        """
+        outputs = [] if self.own == self.shared else self._each(self.shared, _outputs(self.chosen))
+        return [
+            Mount(self.own, channels.INSIDE),
+            *(Mount(source, target) for source, target in outputs),
+            *(Mount(source, target, read_only=True) for source, target in self._each(self.shared, [DATA])),
+            *(Mount(path, f"{channels.INSIDE}/{place}", read_only=True) for path, place in shown),
+        ]
+
+    def bound(self, shown: Sequence[tuple[str, str]] = ()) -> tuple[str, ...]:
         """The mounts in bubblewrap's words."""
-        return tuple(word for source, target in self.mounts() for word in ("--bind", source, target))
+        return tuple(
+            word
+            for each in self.mounts(shown)
+            for word in ("--ro-bind" if each.read_only else "--bind", each.source, each.target)
+        )
 
     def parts(self) -> list[tuple[str, str]]:
         """The same, one by one: for whom a link is in the way."""
@@ -75,4 +95,8 @@ def fill(views: Mapping[tuple[str, int], View], *, mounted: bool) -> None:
 
 
 def _of_all(chosen: Channels) -> list[str]:
-    return [DATA, *(f"output/{name}" for name in chosen.outputs)]
+    return [DATA, *_outputs(chosen)]
+
+
+def _outputs(chosen: Channels) -> list[str]:
+    return [f"output/{name}" for name in chosen.outputs]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...planning import Plan
+    from ...progress import Progress
     from ..base import Attempt
 
 SETTLE_SECONDS = 2.0
@@ -56,6 +57,8 @@ class SlurmEngine:
 
     def __init__(self, waiting: Callable[[str], None] = lambda _: None) -> None:
         self.waiting = waiting
+        self.progressed: Callable[[Progress], None] = lambda _: None
+        """Told how far the inputs are on their way here."""
         self.wake = -1
         self.notice = Notice()
         self.settings = Settings()
@@ -191,16 +194,17 @@ class SlurmEngine:
         """The folders of the job's channels, by links; among many runs a child of its own does that."""
         first = next(iter(own.values()))
 
-        def make() -> Sequence[tuple[str, str]]:
-            shown = channels.make(first.chosen, first.shared, attempt.cache, attempt.cwd)
+        def make(tell: Callable[[Progress], None] = lambda _: None) -> Sequence[tuple[str, str]]:
+            shown = channels.make(first.chosen, first.shared, attempt.cache, attempt.cwd, tell=tell)
             views.fill(own, mounted=False)
             return shown
 
-        if not CHILDREN.crowded:
+        if not CHILDREN.crowded and not channels.fetched(first.chosen):
             return make()
-        from ..local.preparer import in_a_child
+        from ..local.preparer import News, in_a_child
 
-        return (yield from in_a_child(make, attempt.descriptors, self, stopped))
+        news = News()
+        return (yield from in_a_child(lambda: make(news.tell), attempt.descriptors, self, stopped, news, self.progressed))
 
     def _pack(self, attempt: Attempt, asked: request.Request) -> None:
         """Everything that the driver needs into the batch script."""

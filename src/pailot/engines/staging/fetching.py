@@ -1,0 +1,254 @@
+"""Bytes from elsewhere into files here: streamed, counted, all or nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from . import stores
+from .source import ProvideError, Source, Unreachable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from threading import Event
+    from typing import Any, BinaryIO
+
+    from ...progress import Meter
+
+    MeterOf = Callable[[int | None], Meter]
+    """Makes what counts so many bytes."""
+
+TIMEOUT_SECONDS = 20
+CONTINUED = 5
+"""How often a download that broke off is continued where it was."""
+THREADS = 8
+CHUNK = 1024 * 1024
+BLOCK = 8 * 1024 * 1024
+"""What is asked of a bucket at once."""
+_RANGE = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)\Z", re.ASCII)
+
+
+def room_for(size: int | None, place: str, source: Source) -> None:
+    """Refuse what the disk cannot hold, before the first byte of it."""
+    if not size:
+        return
+    from shutil import disk_usage
+
+    from ...progress import size as words
+
+    free = disk_usage(os.path.dirname(place)).free
+    if free < size:
+        raise source.error(
+            f"there is no room for it: {words(size)} are needed, {words(free)} are free ({os.path.dirname(place)})"
+        )
+
+
+def pour(stream: BinaryIO, target: BinaryIO | None, count: Callable[[int], None] = lambda _: None) -> str:
+    """Copy a stream; its SHA-256 sum."""
+    from hashlib import sha256
+
+    digest = sha256()
+    while chunk := stream.read(CHUNK):
+        digest.update(chunk)
+        if target is not None:
+            _write(target, chunk)
+        count(len(chunk))
+    return digest.hexdigest()
+
+
+def _write(target: BinaryIO, chunk: bytes) -> None:
+    try:
+        target.write(chunk)
+    except OSError as error:
+        error.filename = target.name  # tells it from an error of the network
+        raise
+
+
+# From the web
+
+
+def from_http(source: Source, part: str, kept: Mapping[str, Any], meter_of: MeterOf) -> dict[str, Any] | None:
+    """A file of a web server; None if the one that is kept is still right. A download that breaks off is continued."""
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+
+    try:
+        with open(part, "wb") as stream:
+            return _download(source, stream, kept, meter_of)
+    except HTTPError as error:
+        error.close()
+        if error.code == 304:
+            return None
+        if error.code in (401, 403) and not source.secret:
+            raise source.error(
+                f"the server answered {error.code} {error.reason}; credentials come from {stores.CREDENTIALS['https']}"
+            ) from None
+        raise source.error(f"the server answered {error.code} {error.reason}") from None
+    except (HTTPException, ValueError) as error:
+        raise source.failure(error) from None
+    except OSError as error:
+        if error.filename is not None:
+            raise  # our own file
+        raise source.failure(getattr(error, "reason", None) or error, Unreachable) from None
+
+
+def _download(source: Source, stream: BinaryIO, kept: Mapping[str, Any], meter_of: MeterOf) -> dict[str, Any]:
+    from hashlib import sha256
+    from http.client import HTTPException
+    from urllib.request import urlopen
+
+    digest, done, total, meter = sha256(), 0, None, None
+    notes: dict[str, Any] = {}
+    left = CONTINUED
+    while True:
+        with urlopen(_request(source, kept, done, notes.get("etag")), timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310  # http(s)
+            if done and not _goes_on(answer, done):
+                stream.seek(0)
+                stream.truncate()
+                digest, done = sha256(), 0
+            if not done:
+                length = answer.headers.get("Content-Length")
+                total = None if length is None else int(length)
+                notes = {"etag": answer.headers.get("ETag"), "modified": answer.headers.get("Last-Modified")}
+                room_for(total, stream.name, source)
+                meter = meter_of(total)
+            assert meter is not None
+            before = done
+            broken = False
+            try:
+                while chunk := answer.read(CHUNK):
+                    digest.update(chunk)
+                    _write(stream, chunk)
+                    done += len(chunk)
+                    meter.add(len(chunk))
+            except (HTTPException, OSError) as error:
+                if getattr(error, "filename", None) is not None:
+                    raise
+                broken = True
+        if not broken and (total is None or done >= total):
+            if total is not None and done > total:
+                raise source.error(f"the server sent {done} bytes, {total} were announced")
+            meter.end()
+            return {"sha256": digest.hexdigest(), **notes}
+        left = CONTINUED if done > before else left - 1
+        if not left or not done:
+            of = "" if total is None else f" of {total}"
+            raise source.error(f"the connection broke off after {done}{of} bytes", Unreachable)
+
+
+def _goes_on(answer: Any, done: int) -> bool:
+    """Whether a server sends just what is missing."""
+    found = _RANGE.match(answer.headers.get("Content-Range") or "")
+    return answer.status == 206 and found is not None and int(found[1]) == done
+
+
+def _request(source: Source, kept: Mapping[str, Any], done: int, etag: str | None) -> Any:
+    """With `https://user:password@host`, or a line of the user's .netrc, as a header; asking only for what is not here."""
+    from urllib.parse import unquote, urlsplit, urlunsplit
+    from urllib.request import Request
+
+    parts = urlsplit(source.uri)
+    login, _, host = parts.netloc.rpartition("@")
+    request = Request(urlunsplit(parts._replace(netloc=host)), headers={"User-Agent": "pailot"})  # noqa: S310  # http(s)
+    login = unquote(login) or _from_netrc(parts.hostname or "")
+    if login:
+        from base64 import b64encode
+
+        request.add_unredirected_header("Authorization", f"Basic {b64encode(login.encode()).decode()}")
+    if done:
+        request.add_header("Range", f"bytes={done}-")
+        if etag and not etag.startswith("W/"):
+            request.add_header("If-Range", etag)
+        return request
+    if kept.get("etag"):
+        request.add_header("If-None-Match", kept["etag"])
+    if kept.get("modified"):
+        request.add_header("If-Modified-Since", kept["modified"])
+    return request
+
+
+def _from_netrc(host: str) -> str:
+    path = os.environ.get("NETRC") or os.path.expanduser("~/.netrc")
+    if not os.path.isfile(path):
+        return ""
+    from netrc import NetrcParseError, netrc
+
+    try:
+        found = netrc(path).authenticators(host)
+    except (NetrcParseError, OSError):
+        return ""  # not for us to complain about
+    return f"{found[0]}:{found[2]}" if found else ""
+
+
+# From buckets and file systems
+
+
+def from_store(source: Source, part: str, kept: Mapping[str, Any], meter_of: MeterOf) -> dict[str, Any] | None:
+    """A file or a folder behind a driver of fsspec; None if what is kept is still right."""
+    try:
+        import fsspec  # noqa: F401  # is it there?
+    except ImportError:
+        scheme = stores.scheme_of(source.uri)
+        raise source.error(f"to fetch from {scheme}:// install fsspec: pip install 'pailot[storage]'") from None
+    try:
+        files, path = stores.connect(source.uri)
+        found, mark = stores.look(files, path, source.uri)
+        if kept.get("mark") == mark:
+            return None
+        if isinstance(found, int):
+            room_for(found, part, source)
+            meter = meter_of(found)
+            with open(part, "wb") as target:
+                digest = _file(files, path, target, meter)
+            meter.end()
+            return {"sha256": digest, "mark": mark}
+        room_for(found.size, part, source)
+        _folder(files, found, part, meter_of(found.size))
+        return {"sha256": "", "mark": mark}
+    except OSError as error:
+        if error.filename is not None and str(error.filename).startswith(part):
+            raise  # our own file
+        raise source.store_failure(error) from None
+    except Exception as error:
+        raise source.store_failure(error) from None  # each driver has errors of its own
+
+
+def _file(files: Any, path: str, target: BinaryIO, meter: Meter, quit: Event | None = None) -> str:
+    def count(size: int) -> None:
+        meter.add(size)
+        if quit is not None and quit.is_set():
+            raise ProvideError("another file could not be brought")
+
+    with files.open(path, "rb", block_size=BLOCK) as stream:
+        return pour(stream, target, count)
+
+
+def _folder(files: Any, listing: stores.Listing, part: str, meter: Meter) -> None:
+    """Several at a time: a bucket answers slowly, but many at once."""
+    from concurrent.futures import ThreadPoolExecutor
+    from threading import Event
+
+    for folder in {"", *listing.folders, *(os.path.dirname(each.below) for each in listing.files)}:
+        os.makedirs(os.path.join(part, folder), exist_ok=True)
+    quit = Event()
+
+    def bring(entry: stores.Entry) -> None:
+        if quit.is_set():
+            return
+        try:
+            with open(os.path.join(part, entry.below), "xb", buffering=0) as target:
+                _file(files, entry.path, target, meter, quit)
+            os.chmod(os.path.join(part, entry.below), 0o444)  # many tasks read it
+        except BaseException:
+            quit.set()
+            raise
+
+    pool = ThreadPoolExecutor(min(THREADS, max(1, len(listing.files))), "fetching")
+    try:
+        for _ in pool.map(bring, listing.files):
+            pass
+    finally:
+        quit.set()
+        pool.shutdown(cancel_futures=True)
+    meter.end()

@@ -1,0 +1,289 @@
+"""Buckets and file systems behind a URI: which driver, whose credentials, what is there, and errors in one line.
+
+Credentials come from where each driver looks for them: the environment, its own files, fsspec's configuration. They are never
+part of a message, and a URI is shown without what is secret in it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ...values import Value
+from ..base import EngineError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+EXTRAS = {"s3": "s3", "s3a": "s3", "oss": "oss", "hdfs": "hdfs", "viewfs": "hdfs", "webhdfs": "hdfs"}
+"""The extra of this package that brings a scheme's driver."""
+CREDENTIALS = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials",
+    "oss": "OSS_ACCESS_KEY_ID, OSS_ACCESS_KEY_SECRET and OSS_ENDPOINT",
+    "hdfs": "HADOOP_USER_NAME, or a Kerberos ticket",
+    "webhdfs": "HADOOP_USER_NAME, or a Kerberos ticket",
+    "https": "a line of ~/.netrc",
+    "http": "a line of ~/.netrc",
+}
+_OSS = {"key": "OSS_ACCESS_KEY_ID", "secret": "OSS_ACCESS_KEY_SECRET", "token": "OSS_SESSION_TOKEN"}
+_SECRET = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "OSS_ACCESS_KEY_SECRET", "OSS_SESSION_TOKEN")
+
+
+class Denied(EngineError):
+    """Somebody is there, and says no."""
+
+
+class Missing(EngineError):
+    """There is no such file, folder or bucket."""
+
+
+class Silent(EngineError):
+    """Nobody answers there at the moment."""
+
+
+def is_remote(uri: str) -> bool:
+    return "://" in uri and not uri.startswith("file://")
+
+
+def scheme_of(uri: str) -> str:
+    found = uri.partition("::")[0].partition("://")[0].lower()
+    return "s3" if found == "s3a" else found
+
+
+def shown(uri: str) -> str:
+    """A URI as it may be printed: without a password, and without the signature of one that was signed for somebody."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return uri.partition("://")[0] + "://…"
+    login, at, host = parts.netloc.rpartition("@")
+    if at and ":" in login:
+        parts = parts._replace(netloc=f"{login.partition(':')[0]}:…@{host}")
+    if parts.query and parts.scheme in ("http", "https"):
+        parts = parts._replace(query="…")
+    return parts.geturl() if at or parts.query else uri
+
+
+def has_credentials(uri: str) -> bool:
+    """Whether somebody wrote a password into it."""
+    from urllib.parse import urlsplit
+
+    try:
+        return "://" in uri and bool(urlsplit(uri).password)
+    except ValueError:
+        return False
+
+
+def check_driver(uri: str) -> None:
+    """Refuse a URI that no installed driver can reach."""
+    if not is_remote(uri) or uri.startswith(("http://", "https://")):
+        return
+    scheme = scheme_of(uri)
+    missing = f"{shown(uri)}: the driver for {scheme}:// is not installed"
+    try:
+        import fsspec
+    except ImportError:
+        raise EngineError(f"{missing}: pip install 'pailot[{EXTRAS.get(scheme, 'storage')}]'") from None
+    try:
+        fsspec.get_filesystem_class(scheme)
+    except ImportError as error:
+        how = f"pip install 'pailot[{EXTRAS[scheme]}]'" if scheme in EXTRAS else str(error)
+        raise EngineError(f"{missing}: {how}") from None
+    except ValueError:
+        raise EngineError(f"{shown(uri)}: there is no driver for {scheme}://") from None
+
+
+def connect(uri: str) -> tuple[Any, str]:
+    """The file system of a URI, and the path in it."""
+    check_driver(uri)
+    import fsspec
+
+    options: dict[str, Any] = {}
+    scheme = scheme_of(uri)
+    if scheme == "oss":
+        options = {key: os.environ[name] for key, name in _OSS.items() if os.environ.get(name)}
+    elif scheme == "webhdfs" and os.environ.get("HADOOP_USER_NAME"):
+        options = {"user": os.environ["HADOOP_USER_NAME"]}
+    try:
+        files, path = fsspec.core.url_to_fs(uri, **options)
+    except Exception as error:
+        raise failure(uri, error) from None
+    return files, str(path)
+
+
+def failure(uri: str, error: BaseException) -> EngineError:
+    """An error of a driver as one line that says what is wrong, and what to do."""
+    if isinstance(error, EngineError):
+        return error
+    where, words, scheme = shown(uri), describe(uri, error), scheme_of(uri)
+    name = type(error).__name__
+    if isinstance(error, FileNotFoundError) or name in ("NoSuchBucket", "NoSuchKey"):
+        is_bucket = "bucket does not exist" in words.lower() or "NoSuchBucket" in f"{name}{error.__cause__!r}{error}"
+        return Missing(f"{where}: there is no such {'bucket' if is_bucket else 'file'}")
+    if isinstance(error, PermissionError) or name in ("NoCredentialsError", "AccessDenied"):
+        hint = CREDENTIALS.get(scheme)
+        come = f"; its credentials come from {hint}" if hint else ""
+        return Denied(f"{where}: access is denied ({words}){come}")
+    if isinstance(error, ImportError):
+        return EngineError(f"{where}: {words}: pip install 'pailot[{EXTRAS.get(scheme, 'storage')}]'")
+    return Silent(f"{where}: {words}")
+
+
+def describe(uri: str, error: BaseException) -> str:
+    """The words of a driver: one line, without anything secret."""
+    words = getattr(error, "strerror", None) or str(error)
+    lines = str(words).strip().splitlines()
+    text = lines[0][:300] if lines else type(error).__name__
+    for secret in (*(os.environ.get(name, "") for name in _SECRET), *_login(uri)):
+        if len(secret) >= 4:
+            text = text.replace(secret, "…")
+    text = text.replace(uri, shown(uri))
+    return text if not isinstance(error, KeyError | TypeError | ValueError) else f"{type(error).__name__}: {text}"
+
+
+def _login(uri: str) -> Iterator[str]:
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        password = urlsplit(uri).password
+    except ValueError:
+        return
+    if password:
+        yield password
+        yield unquote(password)
+
+
+# What is there
+
+
+class Entry(Value):
+    """A file below a folder."""
+
+    below: str
+    path: str
+    size: int
+
+
+class Listing(Value):
+    """A folder: its files, sorted, and the folders in it."""
+
+    files: tuple[Entry, ...]
+    folders: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(each.size for each in self.files)
+
+
+def look(files: Any, path: str, uri: str) -> tuple[Listing | int, str]:
+    """What a path names, a folder or the size of a file; and a text that changes when that does."""
+    from hashlib import sha256
+
+    try:
+        info = {} if uri.endswith("/") else _info(files, path)
+        if info.get("type") == "file":
+            state = {key: value for key, value in info.items() if isinstance(value, str | int | float)}
+            mark = sha256(repr(sorted(state.items())).encode()).hexdigest()
+            return int(info.get("size") or info.get("Size") or 0), mark
+        found: Mapping[str, Mapping[str, Any]] = _find(files, path)
+    except Exception as error:
+        raise failure(uri, error) from None
+    listing = _listing(found, path, uri)
+    if not listing.files and not listing.folders and not _is_folder(files, path, uri):
+        raise Missing(f"{shown(uri)}: there is no such file")
+    mark = sha256(repr(sorted((name, _version(each)) for name, each in found.items())).encode()).hexdigest()
+    return listing, mark
+
+
+def _info(files: Any, path: str) -> Mapping[str, Any]:
+    try:
+        found: Mapping[str, Any] = files.info(path)
+    except FileNotFoundError:
+        return {}  # perhaps a prefix of names, which the listing tells
+    return found
+
+
+def _find(files: Any, path: str) -> Mapping[str, Mapping[str, Any]]:
+    invalidate = getattr(files, "invalidate_cache", None)
+    if invalidate is not None:
+        invalidate()
+    # ossfs cannot name folders among files; there are none in a bucket.
+    named = {} if "oss" in _protocols(files) else {"withdirs": True}
+    found: Mapping[str, Mapping[str, Any]] = files.find(path, detail=True, **named)
+    return found
+
+
+def _is_folder(files: Any, path: str, uri: str) -> bool:
+    try:
+        return bool(files.isdir(path))
+    except Exception as error:
+        raise failure(uri, error) from None
+
+
+def _protocols(files: Any) -> tuple[str, ...]:
+    named = files.protocol
+    return (named,) if isinstance(named, str) else tuple(named)
+
+
+def _version(info: Mapping[str, Any]) -> str:
+    keys = ("size", "Size", "ETag", "etag", "LastModified", "mtime", "modification_time", "modificationTime", "created")
+    return repr([info.get(key) for key in keys])
+
+
+def _listing(found: Mapping[str, Mapping[str, Any]], path: str, uri: str) -> Listing:
+    root = path.strip("/")
+    entries, folders = [], set()
+    for name, info in sorted(found.items()):
+        full = name.strip("/")
+        if full == root:
+            continue
+        below = full[len(root) :].lstrip("/") if root else full
+        if any(part in ("", ".", "..") for part in below.split("/")) or "\0" in below:
+            raise EngineError(f"{shown(uri)}: holds {below!r}, which cannot be the name of a file here")
+        if info.get("type") == "directory" or name.endswith("/"):
+            folders.add(below)
+        else:
+            entries.append(Entry(below, name, int(info.get("size") or info.get("Size") or 0)))
+    return Listing(tuple(entries), tuple(sorted(folders)))
+
+
+def probe_input(uri: str) -> None:
+    """Refuse an input that is not there, before anything is done."""
+    if uri.startswith(("http://", "https://")) or not is_remote(uri):
+        return
+    files, path = connect(uri)
+    try:
+        if uri.endswith("/"):
+            there = files.isdir(path)
+        else:
+            there = files.exists(path)
+            if not there:
+                files.info(path)  # says why not
+    except Exception as error:
+        raise failure(uri, error) from None
+    if not there:
+        raise Missing(f"{shown(uri)}: there is no such folder")
+
+
+def probe_output(uri: str) -> None:
+    """Refuse an output whose bucket is not there, or says no, before anything is done."""
+    scheme = scheme_of(uri)
+    if scheme not in ("s3", "oss"):
+        return
+    files, path = connect(uri)
+    bucket = path.strip("/").partition("/")[0]
+    try:
+        if scheme == "s3":
+            files.call_s3("head_bucket", Bucket=bucket)
+        else:
+            files._call_oss("get_bucket_info", bucket=bucket)
+    except PermissionError as error:
+        if scheme == "s3" and not files.key and not os.environ.get("AWS_ACCESS_KEY_ID"):
+            raise failure(uri, error) from None
+        return  # who may write need not be allowed to look
+    except Exception as error:
+        found = failure(uri, error)
+        raise Missing(f"{shown(uri)}: there is no such bucket") if isinstance(found, Missing) else found from None
