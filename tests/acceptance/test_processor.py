@@ -417,9 +417,8 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_refused_before_anything_is_done(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work, words = BAD[case]
-    import fsspec.registry
+    from fsspec.registry import _registry as known  # those that were loaded before
 
-    known = sys.modules["fsspec.registry"]._registry  # type: ignore[attr-defined]  # those that were loaded before
     for driver, scheme in (("s3fs", "s3"), ("ossfs", "oss")):  # as where they are not installed
         monkeypatch.setitem(sys.modules, driver, None)
         monkeypatch.delitem(known, scheme, raising=False)

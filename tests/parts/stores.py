@@ -83,14 +83,18 @@ class S3:
 
     def client(self) -> Any:
         """A client that is none of ours."""
-        import botocore.session
+        from importlib import import_module
 
-        return botocore.session.Session().create_client(
-            "s3",
-            region_name="us-east-1",
-            endpoint_url=self.environment["AWS_ENDPOINT_URL"],
-            aws_access_key_id=KEY,
-            aws_secret_access_key=SECRET,
+        return (
+            import_module("botocore.session")
+            .Session()
+            .create_client(
+                "s3",
+                region_name="us-east-1",
+                endpoint_url=self.environment["AWS_ENDPOINT_URL"],
+                aws_access_key_id=KEY,
+                aws_secret_access_key=SECRET,
+            )
         )
 
     def objects(self, prefix: str = "") -> dict[str, int]:
