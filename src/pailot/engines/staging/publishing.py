@@ -140,8 +140,9 @@ def _failure(name: str, target: str, error: Exception) -> EngineError:
     elif stores.is_remote(target):
         words = str(stores.failure(target, error))
     else:
-        words = f"{target}: {getattr(error, 'strerror', None) or f'{type(error).__name__}: {error}'}"
-    return EngineError(f"the output '{name}' could not be brought away: {words}")
+        words = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+    where = stores.shown(target)
+    return EngineError(f"the output '{name}' could not be brought to {where}: {words.removeprefix(f'{where}: ')}")
 
 
 def _undo_all(deliveries: Sequence[Delivery], ledger: Ledger) -> None:
