@@ -52,6 +52,7 @@ class Genuine:
         self.refused: list[str] = []
         self.asked: list[str] = []
         self.leaked: list[str] = []
+        self.posted: list[bytes] = []
         self.logins = 0
         self._expired: set[str] = set()
         self._given: set[str] = set()
@@ -79,6 +80,8 @@ class Genuine:
             return (404, "<html>no such page</html>") if self.version == 2 else self._unknown(path)
         asked = f"{request.command} {path.removeprefix(base).rstrip('/')}"
         self.asked.append(asked)
+        if request.command == "POST":
+            self.posted.append(request.body)
         if not any(known.match(asked) for known in (V2 if self.version == 2 else V1)):
             return self._unknown(asked)
         if request.headers.get("Authorization", "").removeprefix("Bearer ") in self._expired:

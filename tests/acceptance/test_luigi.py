@@ -1,4 +1,4 @@
-"""Luigi tasks, for real: on this machine, against a Pailot server, and against what OpenPAI 0.7 answered."""
+"""Luigi tasks on this machine, without a server, and the names of the original."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -21,61 +19,16 @@ from urllib.request import urlopen
 import luigi
 import luigi.contrib.pai as theirs
 import pytest
-from luigi.configuration import get_config
 
 import pailot
 from pailot import luigi as ours
-from pailot.luigi import OpenPai, PaiJob, PaiJobFailed, PaiTask, Port, ProtocolTask, TaskRole, places, slot_to_dict, tasks
-from pailot.wire.client import Client as Wire
+from pailot.luigi import OpenPai, PaiJob, PaiJobFailed, PaiTask, Port, ProtocolTask, TaskRole, slot_to_dict, tasks
 
-from .servers import PASSWORD, Server
+from . import luigi_tasks
+from .luigi_tasks import Failing, Hello, build, wait_for_file
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("PAILOT_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    config = get_config()
-    configure(pai_url="local")
-    places._TOKENS.clear()
-    yield tmp_path / "here"
-    for option in ("pai_url", "username", "password", "token", "expiration"):
-        if config.has_option("OpenPai", option):
-            config.remove_option("OpenPai", option)
-    luigi.task_register.Register.clear_instance_cache()
-
-
-def configure(**options: str) -> None:
-    luigi.task_register.Register.clear_instance_cache()
-    for name, value in options.items():
-        get_config().set("OpenPai", name, value)
-
-
-class Hello(PaiTask):
-    """As in a pipeline of today."""
-
-    mark = luigi.Parameter(default="hello")
-    command = 'echo "$PAI_JOB_NAME"; echo done >"$PAI_OUTPUT_DIR/file"'
-
-    @property
-    def name(self) -> str:
-        return f"job-{self.mark}"
-
-    @property
-    def image(self) -> str:
-        return "debian:12"
-
-    @property
-    def tasks(self) -> list[TaskRole]:
-        return [TaskRole("worker", self.command)]
-
-
-def build(*wanted: luigi.Task, workers: int = 1) -> bool:
-    return bool(luigi.build(list(wanted), local_scheduler=True, workers=workers, log_level="WARNING", no_lock=True))
+here = luigi_tasks.here
 
 
 # Names
@@ -155,11 +108,6 @@ def test_a_task_runs_once(here: Path, tmp_path: Path) -> None:
     assert task.complete()  # its output is there
 
 
-class Failing(Hello):
-    retry_count = 2
-    command = 'echo "attempt" >>tries; echo the-cause >&2; exit 5'
-
-
 def test_a_failed_job_says_why_and_is_run_again_by_the_next_pipeline(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = Failing("again")
     with pytest.raises(RuntimeError) as caught:
@@ -172,7 +120,7 @@ def test_a_failed_job_says_why_and_is_run_again_by_the_next_pipeline(here: Path,
     with pytest.raises(PaiJobFailed):
         task.run()  # luigi itself tries again: the job does not
     assert (here / "tries").read_text().count("attempt") == 4
-    monkeypatch.setattr(tasks, "SESSION", "another luigi")
+    monkeypatch.setattr(tasks, "STARTED", tasks.Memory())  # another luigi
     monkeypatch.setattr(Failing, "command", "true")
     task.run()
     assert task.complete()
@@ -194,27 +142,40 @@ def test_luigi_is_told_what_happens(caplog: pytest.LogCaptureFixture) -> None:
     assert told["percentage"][-1] == 100
 
 
-def test_interrupting_luigi_stops_the_job(here: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "workers", "setting", "state"),
+    [
+        (signal.SIGINT, 1, "on", "STOPPED"),
+        (signal.SIGINT, 2, "on", "STOPPED"),
+        (signal.SIGTERM, 1, "on", "STOPPED"),
+        (signal.SIGINT, 1, "off", "RUNNING"),
+    ],
+)
+def test_an_end_of_luigi_is_an_end_of_the_job(here: Path, number: signal.Signals, workers: int, setting: str, state: str) -> None:
     code = (
         "import luigi\nfrom pailot.luigi import PaiTask, TaskRole\n"
         "class Long(PaiTask):\n name='long'; image='debian'; tasks=[TaskRole('w','touch up; sleep 1000')]\n"
-        "luigi.build([Long()], local_scheduler=True, no_lock=True)\n"
+        "class Other(Long):\n name='other'; tasks=[TaskRole('w','touch other; sleep 1000')]\n"
+        f"luigi.build([Long(), Other()][:{workers}], local_scheduler=True, no_lock=True, workers={workers})\n"
     )
     (here / "luigi.cfg").write_text("[OpenPai]\npai_url=local\n")
-    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL, start_new_session=True)
-    wait_for_file(here / "up")
-    os.killpg(process.pid, signal.SIGINT)
-    process.wait(120)
-    run = pailot.get("long")
-    run.wait(120)
-    assert run.state == "STOPPED"
-
-
-def wait_for_file(path: Path) -> None:
-    end = time.monotonic() + 120
-    while not path.exists():
-        assert time.monotonic() < end, path
-        time.sleep(0.02)
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", code],
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env={**os.environ, "PAILOT_LUIGI_STOP_ON_INTERRUPT": setting},
+    )
+    names = ["long", "other"][:workers]
+    for file in ("up", "other")[:workers]:
+        wait_for_file(here / file)
+    os.killpg(process.pid, number)
+    assert process.wait(120) != 0
+    for name in names:
+        run = pailot.get(name)
+        if state == "STOPPED":
+            run.wait(120)
+        assert run.state == state
+        run.stop(now=True)
 
 
 def test_a_job_that_is_running_already_is_joined(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,6 +204,89 @@ def test_a_job_that_is_running_already_is_joined(here: Path, monkeypatch: pytest
     first.join()
     second.join()
     assert len(list(pailot.runs())) == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "path"),
+    [
+        ("$PAI_DEFAULT_FS_URI/x", "Folder", "{fs}/x"),
+        ("${PAI_DEFAULT_FS_URI}/x", "Folder", "{fs}/x"),
+        ("file:///data/x", "Folder", "/data/x"),
+        ("relative/x", "Folder", "relative/x"),
+        ("memory://bucket/x", "UriTarget", "memory://bucket/x"),
+        ("hdfs://node:9000/x", "UriTarget", "hdfs://node:9000/x"),
+    ],
+)
+def test_an_output_is_a_target_of_its_kind(tmp_path: Path, place: str, kind: str, path: str) -> None:
+    class Kept(Hello):
+        output_dir = place
+
+    found = Kept("kept").output()
+    assert (type(found).__name__, found.path) == (kind, path.format(fs=tmp_path / "home" / "fs"))
+
+
+def test_hdfs_is_looked_at_by_luigis_own_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a program `hadoop` that knows one folder, as the real one would answer."""
+    program = tmp_path / "bin" / "hadoop"
+    program.parent.mkdir()
+    program.write_text(
+        '#!/bin/sh\ncase "$*" in *"hdfs://node:9000/there/output"*) exit 0;; esac\necho "No such file or directory" >&2; exit 1\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("PAILOT_DEFAULT_FS_URI", "hdfs://node:9000")
+
+    class Named(Hello):
+        name = property(lambda self: self.mark)
+
+    assert type(Named("there").output()).__name__ == "HdfsTarget"
+    assert Named("there").complete()  # no record is left, and the output is there
+    assert not Named("elsewhere").complete()
+
+
+def test_the_default_output_is_one_place_for_the_task_and_for_luigi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAILOT_DEFAULT_FS_URI", str(tmp_path / "elsewhere"))
+
+    class Tells(Hello):
+        command = 'echo "$PAI_OUTPUT_DIR"; echo "$PAI_DEFAULT_FS_URI"; echo x >"$PAI_OUTPUT_DIR/x"'
+
+    task = Tells("tells")
+    task.run()
+    assert list(pailot.get("job-tells").logs()) == [task.output().path, str(tmp_path / "elsewhere")]
+    assert task.output().exists()
+
+
+def test_a_record_says_more_than_an_output(here: Path, tmp_path: Path) -> None:
+    task = Failing("judged")
+    output = Path(task.output().path)
+    output.mkdir(parents=True)
+    (output / "half").write_text("")
+    assert task.complete()  # somebody has made it, and no record says otherwise
+    with pytest.raises(PaiJobFailed):
+        task.run()
+    assert not task.complete()  # its job has failed, whatever it left behind
+    pailot.get("job-judged").delete()
+    assert task.complete()
+    done = Hello("done")
+    done.run()
+    shutil.rmtree(done.output().path)
+    assert done.complete()
+    pailot.get("job-done").delete()
+    assert not done.complete()
+
+
+def test_retries_of_luigi_and_of_the_job_add_up(here: Path) -> None:
+    """Each try of luigi is a process of its own; the job is retried in the first of them only."""
+    task = Failing("adds")
+    scheduler = luigi.scheduler.Scheduler(retry_delay=0, retry_count=3, prune_on_get_work=True)
+    with luigi.worker.Worker(
+        scheduler=scheduler, worker_processes=2, keep_alive=True, wait_interval=0.01, wait_jitter=0, force_multiprocessing=True
+    ) as worker:
+        worker.add(task)
+        worker.run()
+    runs = len(list(pailot.runs(states=["FAILED"])))
+    assert runs > 1  # luigi has tried again
+    assert (here / "tries").read_text().count("attempt") == runs + Failing.retry_count
 
 
 # The two examples of the module's documentation
@@ -345,195 +389,3 @@ def listening_port(pid: int) -> int:
                 return int(fields[1].rpartition(":")[2], 16)
         time.sleep(0.05)
     raise AssertionError("nobody listens")
-
-
-# Servers
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    started = Server(tmp_path_factory.mktemp("server"))
-    yield started
-    started.close()
-
-
-def test_against_a_server(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    configure(pai_url=server.url, username="admin", password=PASSWORD)
-    monkeypatch.setattr(Hello, "command", 'echo "$PAI_JOB_NAME"; mkdir -p "$PAI_OUTPUT_DIR"; echo done >"$PAI_OUTPUT_DIR/file"')
-    task = Hello("remote")  # contacts nobody
-    assert not places._TOKENS
-    assert not task.complete()
-    task.run()
-    assert task.complete()
-    assert (Path(task.output().path) / "file").read_text() == "done\n"
-    failing = Failing("remote-fails")
-    with pytest.raises(PaiJobFailed, match="exited with 5") as caught:
-        failing.run()
-    assert caught.value.last_lines == ("the-cause",)
-    monkeypatch.setattr(tasks, "SESSION", "another luigi")
-    monkeypatch.setattr(Failing, "command", "true")
-    failing.run()  # the name is taken on the server, and that is no obstacle
-    assert failing.complete()
-    places._TOKENS[next(iter(places._TOKENS))] = ("expired", time.time() + 1000)
-    assert task.complete()  # a new token was fetched
-
-
-def test_a_token_instead_of_a_password(server: Server) -> None:
-    configure(pai_url=server.url, username="admin", token="not-a-token")
-    with pytest.raises(pailot.Denied, match="does not accept the token; it may have expired"):
-        Hello("denied").complete()
-    get_config().remove_option("OpenPai", "token")
-    luigi.task_register.Register.clear_instance_cache()
-    with pytest.raises(pailot.Denied, match="set password or token"):
-        Hello("denied").run()
-    client = Wire(server.url)
-    client.login("admin", PASSWORD)
-    client.close()
-
-    class Own(Hello):
-        pai_url = server.url
-        token = client.token
-        command = "true"
-
-    configure(pai_url="http://127.0.0.1:9")
-    Own("own").run()
-    assert Own("own").complete()
-
-
-def test_an_unreachable_server_is_said_plainly(tmp_path: Path) -> None:
-    configure(pai_url="http://127.0.0.1:9", password="x")
-    with pytest.raises(pailot.Unreachable, match=r"127\.0\.0\.1:9"):
-        Hello("nowhere").run()
-
-
-class OldOpenPai(BaseHTTPRequestHandler):
-    """What OpenPAI 0.7 answered to the requests that luigi makes."""
-
-    jobs: dict[str, dict[str, Any]] = {}
-    asked: list[str] = []
-
-    def log_message(self, *_: Any) -> None: ...
-
-    def answer(self, status: int, body: Any) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def do_GET(self) -> None:
-        name = self.path.rpartition("/")[2]
-        self.asked.append(self.path)
-        if not self.path.startswith("/api/v1/jobs/"):
-            self.answer(404, {"code": "NoApiError", "message": "no such route"})
-        elif name not in self.jobs:
-            self.answer(404, {"code": "NoJobError", "message": f"Job {name} is not found."})
-        else:
-            job = self.jobs[name]
-            state = job["states"].pop(0) if len(job["states"]) > 1 else job["states"][0]
-            self.answer(200, {"name": name, "jobStatus": {"state": state, "appExitCode": 0 if state == "SUCCEEDED" else 1}})
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.path == "/api/v1/token":
-            self.answer(200, {"token": "t", "user": body["username"]})
-        elif self.headers["Authorization"] != "Bearer t":
-            self.answer(401, {"code": "UnauthorizedUserError", "message": "no"})
-        elif body["jobName"] in self.jobs:
-            self.answer(409, {"code": "ConflictJobError", "message": "taken"})
-        else:
-            ends = "FAILED" if body["taskRoles"][0]["command"] == "exit 5" else "SUCCEEDED"
-            self.jobs[body["jobName"]] = {"body": body, "states": ["WAITING", "RUNNING", ends]}
-            self.answer(202, {"message": "ok"})
-
-
-def test_against_an_old_openpai(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "POLL_SECONDS", 0.01)
-    old = ThreadingHTTPServer(("127.0.0.1", 0), OldOpenPai)
-    threading.Thread(target=old.serve_forever, daemon=True).start()
-    try:
-        configure(pai_url=f"http://127.0.0.1:{old.server_address[1]}", password="x")
-        task = Hello("old")
-        assert not task.complete()
-        task.run()
-        assert task.complete()
-        sent = OldOpenPai.jobs["job-old"]["body"]
-        assert sent == json.loads(json.dumps(task.pai_job(), default=slot_to_dict))
-        assert sent["outputDir"] == "$PAI_DEFAULT_FS_URI/job-old/output"
-        failing = Failing("old-fails")
-        monkeypatch.setattr(Failing, "command", "exit 5")
-        for _ in range(2):
-            with pytest.raises(PaiJobFailed):
-                failing.run()
-        assert {"job-old-fails", "job-old-fails-r2"} <= set(OldOpenPai.jobs)
-    finally:
-        old.shutdown()
-        old.server_close()
-
-
-class OpenPai2(OldOpenPai):
-    """What an OpenPAI of 2022 answers, below /rest-server; it knows nothing of records and live events."""
-
-    jobs: dict[str, dict[str, Any]] = {}
-
-    def do_GET(self) -> None:
-        path = self.path.removeprefix("/rest-server/api/v2")
-        name = path.rpartition("/")[2]
-        if path == "/info":
-            self.answer(200, {"name": "PAI RESTful API", "version": "v1.8.1"})
-        elif path == "/tokens/check":
-            self.answer(200, {"username": "admin"})
-        elif path.startswith("/jobs/") and path.count("/") == 2 and name in self.jobs:
-            job = self.jobs[name]
-            state = job["states"].pop(0) if len(job["states"]) > 1 else job["states"][0]
-            status = {"state": state, "username": "admin", "appExitCode": 5 if state == "FAILED" else None}
-            status["appExitDiagnostics"] = "it went wrong" if state == "FAILED" else ""
-            role = {"taskStatuses": [{"taskIndex": 0, "taskState": state}]}
-            self.answer(200, {"name": name, "jobStatus": status, "taskRoles": {"worker": role}})
-        elif path.endswith("/config"):
-            self.answer(404, {"code": "NoJobConfigError", "message": "none"})
-        elif path.startswith("/jobs/") and path.count("/") == 2:
-            self.answer(404, {"code": "NoJobError", "message": f"Job {name} is not found."})
-        else:
-            self.answer(404, {"code": "NoApiError", "message": "no such route"})
-
-    def do_POST(self) -> None:
-        data = self.rfile.read(int(self.headers["Content-Length"]))
-        if self.path == "/rest-server/api/v2/authn/basic/login":
-            self.answer(200, {"token": "t2", "user": "admin"})
-        elif self.path == "/rest-server/api/v2/jobs" and self.headers["Authorization"] == "Bearer t2":
-            job = pailot.loads(data.decode())
-            name = f"admin~{job.name}"
-            if name in self.jobs:
-                self.answer(409, {"code": "ConflictJobError", "message": "taken"})
-                return
-            ends = "FAILED" if "exit 5" in job.task_roles["worker"].entrypoint else "SUCCEEDED"
-            self.jobs[name] = {"job": job, "states": ["WAITING", "RUNNING", ends]}
-            self.answer(202, {"status": 202, "message": "ok"})
-        else:
-            self.answer(404, {"code": "NoApiError", "message": "no such route"})
-
-
-def test_against_an_openpai_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pailot.sdk.client.POLL_SECONDS", 0.01)
-    cluster = ThreadingHTTPServer(("127.0.0.1", 0), OpenPai2)
-    threading.Thread(target=cluster.serve_forever, daemon=True).start()
-    try:
-        configure(pai_url=f"http://127.0.0.1:{cluster.server_address[1]}", password="x")
-        task = Hello("cluster")
-        assert not task.complete()
-        task.run()
-        assert task.complete()
-        sent = OpenPai2.jobs["admin~job-cluster"]["job"]
-        assert sent.extras.options.output_dir.endswith("/job-cluster/output")
-        monkeypatch.setattr(Failing, "command", "exit 5")
-        failing = Failing("cluster-fails")
-        for _ in range(2):
-            with pytest.raises(PaiJobFailed, match="it went wrong") as caught:
-                failing.run()
-            assert caught.value.exit_code == 5
-        assert "admin~job-cluster-fails-r2" in OpenPai2.jobs
-    finally:
-        cluster.shutdown()
-        cluster.server_close()

@@ -30,11 +30,28 @@ def target(uri: str) -> luigi.Target:
         uri = uri.removeprefix("file://")
     if "://" not in uri:
         return Folder(uri)
-    if uri.startswith("hdfs://"):
+    if uri.startswith("hdfs://") and _has_hadoop():
         from luigi.contrib.hdfs import HdfsTarget
 
         return HdfsTarget(uri)
     return UriTarget(uri)
+
+
+def check(found: luigi.Target) -> None:
+    """Refuse a target that could not be looked at, before anything is done for it."""
+    if isinstance(found, UriTarget):
+        from ..engines.staging.stores import check_driver
+
+        check_driver(found.uri)
+
+
+def _has_hadoop() -> bool:
+    """Whether luigi's own way to HDFS can work: by the command `hadoop`, or what luigi's configuration has in its place."""
+    import shutil
+
+    from luigi.contrib.hdfs.config import load_hadoop_cmd
+
+    return shutil.which(load_hadoop_cmd()[0]) is not None
 
 
 class Folder(luigi.LocalTarget):
@@ -56,15 +73,14 @@ class UriTarget(luigi.Target):
         self.uri = self.path = uri
 
     def exists(self) -> bool:
-        from ..engines.staging.stores import check_driver
-
-        check_driver(self.uri)
+        check(self)
         import fsspec
 
         files, path = fsspec.core.url_to_fs(self.uri)
         return bool(files.exists(path))
 
     def open(self, mode: str = "r") -> Any:
+        check(self)
         import fsspec
 
         return fsspec.open(self.uri, mode).open()

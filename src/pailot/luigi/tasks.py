@@ -3,30 +3,51 @@
 from __future__ import annotations
 
 import abc
+import fcntl
 import json
 import logging
 import os
+import tempfile
 
 import luigi
 
-from ..protocol.problems import PailotError
 from ..sdk.job import Job, load, loads
 from ..settings import Settings
 from .config import OpenPai
+from .following import see_through
 from .jobs import PaiJob, TaskRole, slot_to_dict
-from .places import LOCAL, SUCCEEDED, PaiJobFailed, place_for
-from .targets import VARIABLE, resolved, target
+from .places import ENDED, LOCAL, SUCCEEDED, place_for
+from .targets import VARIABLE, check, resolved, target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .places import Place, Started
+    from .places import Place
 
 logger = logging.getLogger("luigi-interface")
-SESSION = f"{os.getpid()}-{os.urandom(6).hex()}"
-"""This luigi process; the forked workers of a pipeline share it."""
-ENDED = ("SUCCEEDED", "FAILED", "STOPPED", "LOST")
+
+
+class Memory:
+    """The jobs that this luigi has started; the forked workers of a pipeline share it, and it leaves nothing behind."""
+
+    def __init__(self) -> None:
+        with tempfile.TemporaryFile() as file:
+            self._descriptor = os.dup(file.fileno())
+        fcntl.fcntl(self._descriptor, fcntl.F_SETFL, os.O_APPEND)  # several workers may write at once
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
+
+    def add(self, url: str, name: str) -> None:
+        os.write(self._descriptor, json.dumps([url, name]).encode() + b"\n")
+
+    def has(self, url: str, name: str) -> bool:
+        data = os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
+        return json.dumps([url, name]).encode() in data.splitlines()
+
+
+STARTED = Memory()
 
 
 class JobTask(luigi.Task):
@@ -48,38 +69,32 @@ class JobTask(luigi.Task):
     def _place(self) -> Place:
         config = OpenPai()
         return place_for(
-            self.pai_url or config.pai_url,
+            self._url,
             config.username,
             config.password,
             config.expiration,
             self.token or (None if self.pai_url else config.token),
         )
 
+    @property
+    def _url(self) -> str:
+        return str(self.pai_url or OpenPai().pai_url)
+
     def run(self) -> None:
         """Start the job, or join the one that is running already, and wait until it has succeeded."""
+        for each in luigi.task.flatten(self.output()):
+            check(each)
         place = self._place()
         latest = place.latest(self.job_name)
-        if latest is not None and latest.state() not in (*SUCCEEDED, "FAILED", "STOPPED"):
+        if latest is not None and latest.state() not in ENDED:
             logger.info("job %s is running already; waiting for it", self.job_name)
             started = latest
         else:
-            again = latest is not None and latest.session() == SESSION
-            job, v1 = self._job(again=again)
+            job, v1 = self._job(again=STARTED.has(self._url, self.job_name))
             self._make_places()
             started = place.start(self.job_name, job, v1)
-        try:
-            logger.info("job %s is at %s", self.job_name, started.url)
-            self._tell(self.set_tracking_url, started.url)
-            self._follow(started)
-        except (KeyboardInterrupt, SystemExit):
-            if Settings()["luigi_stop_on_interrupt"]:
-                logger.info("job %s is being stopped", self.job_name)
-                started.stop()
-            raise
-        record = started.record()
-        if record["state"] not in SUCCEEDED:
-            raise PaiJobFailed.of({**record, "reason": record.get("reason") or ""})
-        logger.info("job %s has succeeded", self.job_name)
+            STARTED.add(self._url, self.job_name)
+        see_through(self, self.job_name, started)
 
     def complete(self) -> bool:
         """Whether its job has succeeded; where no record of it is left, whether its output is there."""
@@ -89,41 +104,8 @@ class JobTask(luigi.Task):
         outputs = luigi.task.flatten(self.output())
         return bool(outputs) and all(each.exists() for each in outputs)
 
-    def on_kill(self) -> None:
-        """Luigi's hook for external programs."""
-
     def _make_places(self) -> None:
         """Folders of this machine that the job expects."""
-
-    def _follow(self, started: Started) -> None:
-        from threading import Thread
-
-        def feed() -> None:
-            try:
-                for line in started.lines():
-                    logger.info("%s: %s", self.job_name, line)
-            except PailotError as error:
-                logger.debug("the log of %s cannot be followed: %s", self.job_name, error)
-
-        feeder = Thread(target=feed, name=f"log of {self.job_name}", daemon=True)
-        feeder.start()
-        for _ in started.changes():
-            self._report(started)
-        self._report(started)
-        feeder.join(10)
-
-    def _report(self, started: Started) -> None:
-        record = started.record()
-        tasks = [task["state"] for node in record["taskRoles"].values() for task in node["tasks"]]
-        ended = sum(state in ENDED for state in tasks)
-        words = f"{record['state']}" + (f", {ended} of {len(tasks)} tasks ended" if tasks else "")
-        self._tell(self.set_status_message, f"{words}: {record['reason']}" if record.get("reason") else words)
-        if tasks:
-            self._tell(self.set_progress_percentage, int(100 * ended / len(tasks)))
-
-    def _tell(self, callback: Any, value: Any) -> None:
-        if callback is not None:  # luigi sets it while a worker runs the task
-            callback(value)
 
 
 class PaiTask(JobTask):
@@ -203,12 +185,12 @@ class PaiTask(JobTask):
             if ours.get(key):
                 ours[key] = resolved(ours[key])
         ours["jobEnvs"] = {VARIABLE: Settings().default_fs_uri}
-        ours["extras"] = {"luigi": {"session": SESSION, "task": self.task_id}}
+        ours["extras"] = {"luigi": {"task": self.task_id}}
         return loads(json.dumps(ours)), v1
 
     def _make_places(self) -> None:
         found = resolved(self.output_dir or "")
-        if found and "://" not in found and (self.pai_url or OpenPai().pai_url) == LOCAL:
+        if found and "://" not in found and self._url == LOCAL:
             os.makedirs(found, exist_ok=True)
 
     def output(self) -> luigi.Target | list[luigi.Target]:
@@ -254,7 +236,7 @@ class ProtocolTask(JobTask):
         return changed
 
     def _job(self, *, again: bool) -> tuple[Job, dict[str, Any] | None]:
-        note = {"extras.luigi": {"session": SESSION, "task": self.task_id}}
+        note = {"extras.luigi": {"task": self.task_id}}
         return self._read().changed({**note, **({"jobRetryCount": 0} if again else {})}), None
 
     def output(self) -> list[luigi.Target]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-
 import luigi
 
-from ..processor.errors import UnexpectedStatusException
-from ..settings import Settings
-from .places import PaiJobFailed
-from .targets import resolved, target
+from .following import see_through
+from .places import Started
+from .targets import check, resolved, target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +14,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..processor import Processor
-
-logger = logging.getLogger("luigi-interface")
 
 
 class ProcessorTask(luigi.Task):
@@ -39,21 +34,11 @@ class ProcessorTask(luigi.Task):
         return {name: target(uri) for name, uri in self.outputs().items()}
 
     def run(self) -> None:
+        for each in self.output().values():
+            check(each)
         job = self.processor().run(
             {name: getattr(value, "path", value) for name, value in self.inputs().items()},
             {name: resolved(uri) for name, uri in self.outputs().items()},
             wait=False,
         )
-        logger.info("job %s has started: %s", job.training_job_name, job.console_uri)
-        if self.set_tracking_url is not None:
-            self.set_tracking_url(job.console_uri)
-        try:
-            for line in job.logs(follow=True):
-                logger.info("%s: %s", job.training_job_name, line)
-            job.wait(show_logs=False)
-        except UnexpectedStatusException as error:
-            raise PaiJobFailed(error.message, error.job, error.task, error.exit_code, error.reason, error.last_lines) from None
-        except (KeyboardInterrupt, SystemExit):
-            if Settings()["luigi_stop_on_interrupt"]:
-                job.stop(wait=False)
-            raise
+        see_through(self, job.training_job_name, Started(job.run, job.console_uri))

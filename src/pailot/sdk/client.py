@@ -8,7 +8,7 @@ from ..protocol.problems import PailotError
 from ..service.launch import Conflict
 from ..wire import credentials
 from ..wire.errors import NotFound, Refused
-from .job import prepared, without_secrets
+from .job import prepared
 from .lines import Lines
 from .run import Run
 from .there import There
@@ -65,16 +65,20 @@ class Client:
         labels: Mapping[str, str] | None = None,
         code: str | os.PathLike[str] | None = None,
     ) -> Run:
-        """Submit a job; `code` is a folder that is sent along, and in which its tasks start; by default that of the job, if it
-        has one here. By `labels` it is found again.
+        """Submit a job; `code` is a folder that is sent along, and in which its tasks start. By `labels` it is found again.
+
+        A folder of this machine that the job itself names as its code is sent along, too, and found under its own name.
         """
         from ..protocol.outgoing import outgoing
 
         read = prepared(job, name=name, unique=unique, secrets=secrets, overrides=overrides)
         if labels:
             read = read.changed({"extras.pailot.labels": {**read.extras.options.labels, **labels}})
-        folder = code if code is not None else _own_folder(read.extras.options.code)
-        archive = self._send(folder) if folder is not None else ""
+        own = _own_folder(read.extras.options.code)
+        if code is not None:
+            archive = self._send(os.fspath(code))
+        else:
+            archive = self._send(own, os.path.basename(os.path.abspath(own))) if own else ""
         try:
             full = self._wire.submit(outgoing(read), code=archive)
         except Refused as error:
@@ -85,10 +89,10 @@ class Client:
             full = f"{self.user}~{full or read.name}"
         return Run(There(self._lines, full))
 
-    def _send(self, folder: str | os.PathLike[str]) -> str:
+    def _send(self, folder: str, below: str = "") -> str:
         from ..wire.pack import pack
 
-        with pack(os.fspath(folder)) as packed:
+        with pack(folder, below=below) as packed:
             try:
                 return self._wire.send_code(packed)
             except NotFound as error:
@@ -138,7 +142,13 @@ class Client:
         """Of a job of the list; an OpenPAI knows nothing of them, but keeps the job file."""
         if "labels" in item:
             return dict(item["labels"])
-        return without_secrets(self._wire.config(full)).extras.options.labels
+        from ..protocol.yaml import YamlError, parse
+        from .openpai import labels_in
+
+        try:
+            return labels_in(parse(self._wire.config(full)).root)
+        except (Refused, YamlError):
+            return {}  # it is not told, or not of this version
 
     def close(self) -> None:
         self._wire.close()

@@ -63,11 +63,11 @@ class Quit:
     """Ends a wait from another thread."""
 
     def __init__(self) -> None:
-        from threading import Lock
+        from threading import RLock
 
         self.reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.is_set = False
-        self._lock = Lock()
+        self._lock = RLock()  # a signal handler may set it while it is being looked at
         self._then: list[Callable[[], object]] = []
 
     def set(self) -> None:

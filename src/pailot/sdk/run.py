@@ -173,7 +173,11 @@ class Run:
 
     def events(self) -> Iterator[Event]:
         """What happened so far, then what happens, until the run is over."""
-        return map(_event, self._place.events(Quit()))
+        return self.changes(Quit())
+
+    def changes(self, quit: Quit) -> Iterator[Event]:
+        """As `events`, until `quit` is set."""
+        return map(_event, self._place.events(quit))
 
     def __iter__(self) -> Iterator[Event]:
         return self.events()
@@ -251,7 +255,11 @@ class Logs:
         self._place, self._which, self._follow = place, which, follow
 
     def __iter__(self) -> Iterator[str]:
-        return self._lines(Quit(), self._follow)
+        return self.until(Quit())
+
+    def until(self, quit: Quit) -> Iterator[str]:
+        """The lines, until `quit` is set."""
+        return self._lines(quit, self._follow)
 
     def _lines(self, quit: Quit, follow: bool) -> Iterator[str]:
         lines = self._place.lines(self._which, follow, quit)

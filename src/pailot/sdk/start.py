@@ -36,8 +36,8 @@ def run(
     """Run a job: a `pailot.Job`, or the path of a job file. Answers once it has started; `.wait()` or `.result()` waits.
 
     Without `server` it runs on this machine, driven by a small process of its own: from any thread, from a notebook, and it
-    goes on when this program ends. `unique` appends a suffix to the name, for a job that may run twice at once. `code` is a
-    folder; tasks start in a copy of it.
+    goes on when this program ends. `unique` appends a suffix to the name, for a job that may run twice at once. With a
+    server, tasks start in a copy of the folder `code`.
     """
     if server is not None:
         from .client import Client
@@ -47,10 +47,8 @@ def run(
         return Client(server, token).run(
             job, name=name, unique=unique, secrets=secrets, overrides=overrides, labels=labels, code=code
         )
-    if token is not None:
-        raise TypeError("a token is for a server; which one?")
-    if code is not None:
-        overrides = {**(overrides or {}), "extras.pailot.code": os.path.abspath(code)}
+    if token is not None or code is not None:
+        raise TypeError("token and code are for a server; which one? Without one, tasks start in the folder cwd")
     read = prepared(job, name=name, unique=unique, secrets=secrets, overrides=overrides)
     from ..engines.registry import check
     from ..service.launch import prepare

@@ -371,7 +371,7 @@ def find(server: str, token: str = "", user: str = "") -> Client:
                 break
     if isinstance(problem, Unreachable) and not isinstance(problem, NotTheApi):
         raise problem
-    raise Unreachable(f"{server} does not answer as OpenPAI's API does, here or below /rest-server")
+    raise NotTheApi(f"{server} does not answer as OpenPAI's API does, here or below /rest-server")
 
 
 def _says_final(event: Event) -> bool:

@@ -38,8 +38,8 @@ class Packed(Value):
         self.stream.close()
 
 
-def pack(folder: str, progress: Callable[[int, bool], None] = lambda _bytes, _ended: None) -> Packed:
-    """Pack what belongs to a code folder; `.gitignore` and `.pailotignore` say what does not."""
+def pack(folder: str, progress: Callable[[int, bool], None] = lambda _bytes, _ended: None, *, below: str = "") -> Packed:
+    """Pack what belongs to a code folder; `.gitignore` and `.pailotignore` say what does not. `below` is a folder for it all."""
     import gzip
     import hashlib
     import tarfile
@@ -60,6 +60,7 @@ def pack(folder: str, progress: Callable[[int, bool], None] = lambda _bytes, _en
                 info = _info(path, entry, notes)
                 if info is None:
                     continue
+                info.name = os.path.join(below, info.name)
                 if not info.isreg():
                     archive.addfile(info)
                     continue

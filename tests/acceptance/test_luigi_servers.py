@@ -1,0 +1,274 @@
+"""Luigi tasks against servers: a Pailot, and what answers as genuine OpenPAIs do, with version 2 and with version 1 only."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import luigi
+import pytest
+from luigi.configuration import get_config
+
+import pailot
+from pailot.luigi import PaiJobFailed, ProtocolTask, places, slot_to_dict, tasks, tokens, version1
+from pailot.sdk import lines
+from pailot.wire.client import Client as Wire
+
+from . import luigi_tasks
+from .genuine import Genuine
+from .luigi_tasks import Failing, Hello, build, configure, wait_for_file
+from .servers import PASSWORD, Server
+from .test_luigi import Distributed, OneWorker
+
+here = luigi_tasks.here
+SECONDS = 240
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    started = Server(
+        tmp_path_factory.mktemp("server"),
+        PAILOT_V1_SUCCEEDED_STATE="SUCCEED",
+        PAILOT_VIRTUAL_CLUSTERS="default:cpus=8:memory_mb=32000,gpu-cluster:cpus=8:memory_mb=32000",
+        PAILOT_CPUS="64",
+        PAILOT_MEMORY_MB="128000",
+    )
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def old(server: Server) -> Iterator[Genuine]:
+    with Genuine(server, version=1) as started:
+        yield started
+
+
+@pytest.fixture
+def cluster(server: Server) -> Iterator[Genuine]:
+    with Genuine(server, version=2) as started:
+        yield started
+
+
+@pytest.fixture(params=["server", "cluster", "old"])
+def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(version1, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(lines, "POLL_SECONDS", 0.05)
+    configure(pai_url=request.getfixturevalue(request.param).url, username="admin", password=PASSWORD)
+    return str(request.param)
+
+
+class Writes(Hello):
+    command = 'echo "$PAI_JOB_NAME"; mkdir -p "$PAI_OUTPUT_DIR"; echo done >"$PAI_OUTPUT_DIR/file"'
+
+
+def test_a_task_runs_once_and_luigi_is_told(where: str, caplog: pytest.LogCaptureFixture) -> None:
+    task = Writes(f"told-{where}")  # contacts nobody
+    assert not tokens.KNOWN
+    assert not task.complete()
+    told: dict[str, list[Any]] = {"url": [], "message": [], "percentage": []}
+    task.set_tracking_url, task.set_status_message = told["url"].append, told["message"].append
+    task.set_progress_percentage = told["percentage"].append
+    with caplog.at_level("INFO", "luigi-interface"):
+        task.run()
+    assert task.complete()
+    assert f"job-told-{where}" in told["url"][0]
+    assert told["message"][-1].startswith("SUCCEED")
+    if where != "old":  # which shows its logs to people only
+        assert f"job-told-{where}: admin~job-told-{where}" in caplog.text
+        assert told["message"][-1].startswith("SUCCEEDED, 1 of 1 tasks ended")
+        assert told["percentage"][-1] == 100
+        assert (Path(task.output().path) / "file").read_text() == "done\n"
+    assert build(task)  # which has nothing to do
+
+
+def test_a_failed_job_says_why_and_is_run_again(server: Server, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Failing(f"fails-{where}")
+    with pytest.raises(RuntimeError, match="exited with 5") as caught:
+        task.run()
+    error = caught.value
+    assert isinstance(error, PaiJobFailed)
+    if where != "old":
+        assert (error.exit_code, error.task, error.last_lines) == (5, "worker:0", ("the-cause",))
+    assert not task.complete()
+    with pytest.raises(PaiJobFailed):
+        task.run()  # luigi itself tries again: the job does not
+    with Wire(server.url) as wire:
+        wire.login("admin", PASSWORD)
+        assert [wire.record(f"admin~job-fails-{where}{suffix}")["attempt"] for suffix in ("", "-r2")] == [2, 0]
+    monkeypatch.setattr(tasks, "STARTED", tasks.Memory())  # another luigi
+    monkeypatch.setattr(Failing, "command", "true")
+    task.run()  # the name is taken on the server, and that is no obstacle
+    assert task.complete()
+
+
+def test_a_token_that_expires_while_the_job_runs_is_renewed(
+    cluster: Genuine, old: Genuine, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(version1, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(lines, "POLL_SECONDS", 0.05)
+    for number, front in enumerate((cluster, old)):
+        os.mkfifo(f"gate{number}")
+        configure(pai_url=front.url, username="admin", password=PASSWORD)
+
+        class Gated(Hello):
+            command = f"touch {here}/up{number}; read line <{here}/gate{number}"
+
+        waiting = threading.Thread(target=Gated(f"expires-{number}").run)
+        waiting.start()
+        wait_for_file(here / f"up{number}")
+        front.expire()
+        asked = len(front.asked)
+        while len(front.asked) < asked + 3:  # it has asked with the old one, logged in, and asked with the new one
+            assert waiting.is_alive()
+            time.sleep(0.01)
+        Path(f"gate{number}").write_text("go\n")
+        waiting.join(SECONDS)
+        assert front.logins == 2
+        assert Gated(f"expires-{number}").complete()
+
+
+def test_a_server_that_is_killed_and_started_again_in_the_middle(tmp_path: Path, here: Path) -> None:
+    """The token of before is revoked meanwhile, too."""
+    own = Server(tmp_path / "own")
+    try:
+        configure(pai_url=own.url, username="admin", password=PASSWORD)
+        os.mkfifo("gate")
+
+        class Gated(Hello):
+            command = f"touch {here}/up; read line <{here}/gate; echo the-last-line"
+
+        problems: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                Gated("survives").run()
+            except BaseException as error:  # shown below
+                problems.append(error)
+
+        waiting = threading.Thread(target=work)
+        waiting.start()
+        wait_for_file(here / "up")
+        own.kill()
+        own.start()
+        with Wire(own.url) as wire:
+            wire.login("admin", PASSWORD)
+            for token in wire.tokens():
+                if token != wire.token:
+                    wire.revoke_token(token)
+        Path("gate").write_text("go\n")
+        waiting.join(SECONDS)
+        assert not waiting.is_alive()
+        assert problems == []
+        assert Gated("survives").complete()
+    finally:
+        own.close()
+
+
+def test_a_job_that_another_has_just_started_is_joined(server: Server, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(pai_url=server.url, username="admin", password=PASSWORD)
+    os.mkfifo("gate")
+
+    class Gated(Hello):
+        command = f"touch {here}/up; read line <{here}/gate"
+
+    first = threading.Thread(target=Gated("raced").run)
+    first.start()
+    wait_for_file(here / "up")
+    task = Gated("raced")
+    place = task._place()
+    monkeypatch.setattr(place, "_get", lambda name, real=place._get, seen=[]: real(name) if seen or seen.append(name) else None)
+    started = place.start("job-raced", *task._job(again=False))
+    assert started.name == "job-raced"  # and not job-raced-r2
+    Path("gate").write_text("go\n")
+    first.join(SECONDS)
+
+
+def test_a_token_instead_of_a_password(server: Server) -> None:
+    configure(pai_url=server.url, username="admin", token="not-a-token")
+    with pytest.raises(pailot.Denied, match="does not accept the token; it may have expired"):
+        Hello("denied").complete()
+    get_config().remove_option("OpenPai", "token")
+    luigi.task_register.Register.clear_instance_cache()
+    with pytest.raises(pailot.Denied, match="set password or token"):
+        Hello("denied").run()
+    with Wire(server.url) as client:
+        client.login("admin", PASSWORD)
+
+    class Own(Hello):
+        pai_url = server.url
+        token = client.token
+        command = "true"
+
+    configure(pai_url="http://127.0.0.1:9")
+    Own("own").run()
+    assert Own("own").complete()
+
+
+def test_an_unreachable_server_is_said_plainly(tmp_path: Path) -> None:
+    configure(pai_url="http://127.0.0.1:9", password="x")
+    with pytest.raises(pailot.Unreachable, match=r"127\.0\.0\.1:9"):
+        Hello("nowhere").run()
+
+
+def test_version_1_gets_the_very_json_of_the_original(old: Genuine) -> None:
+    configure(pai_url=old.url, password=PASSWORD)
+    task = Writes("exact")
+    places.place_for(old.url, "admin", PASSWORD, 3600, None).start(task.name, *task._job(again=False))
+    assert json.loads(old.posted[-1]) == json.loads(json.dumps(task.pai_job(), default=slot_to_dict))
+    with pytest.raises(pailot.PailotError, match="version 1 of the API only, which takes no protocol files"):
+        Greeting("nobody").run()
+
+
+def test_the_documented_examples_run_as_written_on_a_server(server: Server, here: Path) -> None:
+    configure(pai_url=server.url, username="admin", password=PASSWORD)
+    (here / "data").mkdir()
+    (here / "code").mkdir()
+    (here / "code" / "bench.py").write_text("")
+
+    class There(OneWorker):
+        data_dir = str(here / "data")
+
+    assert build(There(), Distributed(), workers=2)
+    with Wire(server.url) as wire:
+        wire.login("admin", PASSWORD)
+        client = pailot.Client(server.url, wire.token)
+    assert next(iter(client.get("sklearn-example").logs())) == "bench.py"
+    said = set(client.get("distributed-example").logs())
+    assert {"[ps:0] ps at 8080", "[ps:1] ps at 8081", "[worker:3] worker 3 of 4"} <= said
+
+
+class Greeting(ProtocolTask):
+    who = luigi.Parameter()
+    loud = luigi.BoolParameter(default=True)
+
+    @property
+    def job(self) -> pailot.Job:
+        role = pailot.TaskRole(
+            commands="echo <% $parameters.who %> <% $parameters.loud %> <% $secrets.key %> | tr a-z A-Z",
+            image="debian",
+            memory_mb=64,
+        )
+        return pailot.Job("greeting", {"worker": role}, parameters={"who": "", "loud": False}, secrets={"key": "x"})
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        return {"key": "hidden-value"}
+
+
+def test_a_protocol_job_as_a_task(server: Server, cluster: Genuine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "POLL_SECONDS", 0.05)
+    for front, who in ((server, "Ann"), (cluster, "Ben")):
+        configure(pai_url=front.url, username="admin", password=PASSWORD)
+        task = Greeting(who)
+        assert build(task)
+        assert task.complete()
+        with Wire(server.url) as wire:
+            wire.login("admin", PASSWORD)
+            run = pailot.Client(server.url, wire.token).get(task.job_name)
+        assert list(run.logs()) == [f"{who.upper()} TRUE HIDDEN-VALUE"]
+        assert "hidden-value" not in str(run.describe()) + run.job.to_yaml()
