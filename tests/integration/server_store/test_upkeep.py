@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
+from pailot.service.team.housekeeping import Housekeeping
 from pailot.service.upkeep import DAY, Removed, check, collect, rotate_keys
+from pailot.settings import Settings
 from pailot.store import SecretBox
-from pailot.store.server import JobRecord, ServerStore, StoreError, Token, User, new_id
+from pailot.store.server import JobQuery, JobRecord, ServerStore, StoreError, Token, User, listing, new_id
 
 NOW = 1_700_000_000.0
 
@@ -51,6 +54,48 @@ def test_more_than_are_removed_at_once(store: ServerStore, tmp_path: Path) -> No
             record = JobRecord(new_id(), "ann", f"job{number}", submitted=1.0, state="FAILED", ended=1.0)
             store.jobs.add(record, "", "")
     assert collect(store, str(tmp_path), NOW, keep_days=1).jobs == 450
+
+
+def test_what_is_removed_makes_room(store: ServerStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that gets the same number of jobs every day comes to a size, on disk and in memory, and keeps it."""
+    monkeypatch.setattr(listing, "DEAD_KEPT", 20)
+    settings = Settings({"PAILOT_HOME": str(tmp_path), "PAILOT_KEEP_DAYS": "2.5"})
+    housekeeping = Housekeeping(settings, store)
+    sizes, slots = [], []
+    for day in range(12):
+        now = NOW + day * DAY
+        monkeypatch.setattr(time, "time", lambda now=now: now)
+        with store.batch():
+            for number in range(60):
+                folder = tmp_path / "jobs" / f"{day}-{number}"
+                folder.mkdir(parents=True)
+                job = JobRecord(
+                    new_id(),
+                    f"user{day}",
+                    f"job{number}",
+                    submitted=now,
+                    state="SUCCEEDED",
+                    ended=now,
+                    folder=str(folder),
+                    tags=("all", f"day{day}"),
+                    labels={"team": "one"},
+                )
+                store.jobs.add(job, "config " * 200, "plan " * 400, b"sealed" * 20)
+                store.events.add(job.id, {"event": "noted"})
+        housekeeping.work()
+        if store.database.kind == "sqlite":
+            sizes += [row[0] for row in store.database.read("PRAGMA page_count")]
+        columns = store.jobs._listing._columns
+        assert columns is not None
+        slots.append(len(columns.numbers))
+    assert store.jobs.count() == 3 * 60  # of today and the two days before
+    assert len(os.listdir(tmp_path / "jobs")) == 3 * 60
+    for table, each in (("job_texts", 1), ("job_events", 1), ("job_marks", 3)):
+        assert store.database.one(f"SELECT count(*) FROM {table}") == (3 * 60 * each,)
+    assert max(slots) <= 4 * 60
+    assert max(sizes, default=0) <= 1.2 * max(sizes[:4], default=0)
+    assert store.jobs.list(JobQuery(keyword="user0", want_total=True)).total == 0
+    assert store.jobs.list(JobQuery(tags_contain=("all",), want_total=True)).total == 3 * 60
 
 
 def test_a_folder_elsewhere_stays(store: ServerStore, tmp_path: Path) -> None:

@@ -33,12 +33,16 @@ class Housekeeping:
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)
 
+    def work(self) -> None:
+        """All of it, once."""
+        self.store.jobs.warm()
+        collect(self.store, self.settings.home, time.time(), keep_days=float(self.settings["keep_days"]))
+        self.store.jobs.warm()  # what is gone takes no more memory
+
     async def _run(self) -> None:
         while True:
             try:
-                await asyncio.to_thread(self.store.jobs.warm)
-                keep = float(self.settings["keep_days"])
-                await asyncio.to_thread(collect, self.store, self.settings.home, time.time(), keep_days=keep)
+                await asyncio.to_thread(self.work)
             except StoreError as error:
                 sys.stderr.write(f"pailot: {error}\n")
             await asyncio.sleep(EVERY_SECONDS)

@@ -118,7 +118,7 @@ class Database:
         rows = self.read(sql, values)
         return rows[0] if rows else None
 
-    def stream(self, sql: str, values: Sequence[Any] = (), size: int = 20_000) -> Iterator[list[Row]]:
+    def stream(self, sql: str, values: Sequence[Any] = (), size: int = 5_000) -> Iterator[list[Row]]:
         """Many rows, some at a time."""
         raise NotImplementedError
 
@@ -247,7 +247,7 @@ class SQLite(Database):
             raise
         return connection
 
-    def stream(self, sql: str, values: Sequence[Any] = (), size: int = 20_000) -> Iterator[list[Row]]:
+    def stream(self, sql: str, values: Sequence[Any] = (), size: int = 5_000) -> Iterator[list[Row]]:
         connection = self._borrow()
         try:
             cursor = connection.execute(sql, tuple(map(checked, values)))

@@ -52,7 +52,7 @@ class PostgreSQL(Database):
             raise self._said(error) from None
         return connection
 
-    def stream(self, sql: str, values: Sequence[Any] = (), size: int = 20_000) -> Iterator[list[Row]]:
+    def stream(self, sql: str, values: Sequence[Any] = (), size: int = 5_000) -> Iterator[list[Row]]:
         connection = self._borrow()
         try:
             with connection.transaction(), connection.cursor(name="pailot_stream") as cursor:
