@@ -27,7 +27,7 @@ AT_ONCE = 500
 
 def server_memory(*, quick: bool) -> list[Figure]:
     """Memory that is theirs alone and cannot be had from a file, server and keeper together."""
-    filled, jobs = (300, 900) if quick else (FILLED, JOBS)
+    filled, jobs = (2_000, 4_000) if quick else (FILLED, JOBS)
     with tempfile.TemporaryDirectory(prefix="pailot-bench-", ignore_cleanup_errors=True) as folder:
         found = measure(folder, [filled, jobs])
     (before, keeper_before), (after, keeper_after) = found[filled], found[jobs]

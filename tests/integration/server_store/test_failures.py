@@ -217,3 +217,12 @@ def test_many_threads_come_and_go(store: ServerStore) -> None:
         thread.start()
         thread.join()
     assert len(os.listdir("/proc/self/fd")) < opened + 10
+
+
+def test_a_crowd_of_readers_leaves_few_connections(store: ServerStore) -> None:
+    """A connection costs some MB; after many were needed at once, those beyond a few are closed."""
+    readers = [store.database.stream("SELECT ?", (str(number),)) for number in range(20)]
+    assert [next(reader) for reader in readers] == [[(str(number),)] for number in range(20)]
+    assert [list(reader) for reader in readers] == [[]] * 20
+    assert len(vars(store.database)["_free"]) == database.IDLE_CONNECTIONS
+    assert store.jobs.count() == 0
