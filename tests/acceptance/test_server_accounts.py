@@ -6,9 +6,13 @@ import base64
 import json
 import os
 import re
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.postgres import programs
 
 from .http_server import PASSWORD, Server, job
 
@@ -18,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server(None, "--stop-jobs") as started:
+def server(database: str) -> Iterator[Server]:
+    with Server(None, "--stop-jobs", PAILOT_DATABASE=database) as started:
         yield started
 
 
@@ -126,7 +130,7 @@ def test_users(server: Server) -> None:
     }
     answer = server.ask("POST", "/users/", make)
     assert (answer.status, answer.json["message"]) == (201, "User is created successfully")
-    assert any("same Unix user" in line for line in answer.json["warnings"])
+    assert any("not isolated" in line for line in answer.json["warnings"])
     assert server.ask("POST", "/users", make).code == "ConflictUserError"
     assert server.ask("POST", "/users", {"username": "x", "password": "short"}).status == 400
     assert server.ask("POST", "/users", {**make, "username": "v", "virtualCluster": ["none"]}).code == "NoVirtualClusterError"
@@ -320,9 +324,14 @@ def test_open_shows_all_to_all() -> None:
         assert server.ask("PUT", "/jobs/admin~shown/tag", {"value": "t"}, stranger).status == 403
 
 
-def test_nothing_usable_is_at_rest(server: Server) -> None:
+def test_nothing_usable_is_at_rest(server: Server, database: str) -> None:
     token = server.user("rest")
     application = server.ask("POST", "/tokens/application", token=token).json["token"]
+    if database:
+        dump = subprocess.run([(programs() or Path()) / "pg_dump", database], capture_output=True, check=True).stdout
+        assert b"argon2" in dump
+        for usable in (token, application, PASSWORD):
+            assert usable.encode() not in dump
     for folder, _, files in os.walk(server.home):
         for name in files:
             path = os.path.join(folder, name)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server(None, "--stop-jobs") as started:
+def server(database: str) -> Iterator[Server]:
+    with Server(None, "--stop-jobs", PAILOT_DATABASE=database) as started:
         yield started
 
 
