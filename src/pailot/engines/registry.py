@@ -18,7 +18,9 @@ BUILT_IN = {
 }
 
 GO_ON = frozenset({"slurm"})
-"""Engines whose jobs go on when the process that started them dies, and can be followed by another."""
+"""Engines whose jobs go on when the process that started them dies, and tell whoever looks how they are."""
+FOLLOWED = frozenset({"openpai"})
+"""Engines whose jobs go on as well, but are known only to a process that follows them."""
 
 
 def create(name: str, waiting: Callable[[str], None] = lambda _: None) -> Engine:

@@ -10,16 +10,18 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from .driver import Driver
 
 
-def drive(driver: Driver) -> dict[str, Any]:
-    """Drive a run to its verdict; signals to this process are for it."""
+def drive(driver: Driver, *, interruptible: bool = True) -> dict[str, Any]:
+    """Drive a run to its verdict; signals to this process are for it, unless it only looks on."""
     gc.enable()
     control = os.open(driver.folder.file("control"), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-    wake = _listen(driver)
+    wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    before = _listen(driver, woken, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if interruptible else ())
     either = select.epoll()
     for descriptor in (wake, control):
         either.register(descriptor, select.EPOLLIN)
@@ -35,23 +37,26 @@ def drive(driver: Driver) -> dict[str, Any]:
             _wait(driver, moment, control, wake)
     finally:
         signal.set_wakeup_fd(-1)
+        if not interruptible:
+            signal.signal(signal.SIGCHLD, before)
         either.close()
-        os.close(control)
+        for descriptor in (control, wake, woken):
+            os.close(descriptor)
         driver.engine.close()
 
 
-def _listen(driver: Driver) -> int:
-    reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+def _listen(driver: Driver, woken: int, interrupts: Iterable[int]) -> Any:
+    """Every signal wakes us; answers what was done about the end of a child before."""
 
     def interrupted(number: int, _frame: object) -> None:
         if number == signal.SIGINT or not driver.interrupts:
             driver.interrupted()
 
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    before = signal.signal(signal.SIGCHLD, lambda *_: None)
+    for number in interrupts:
         signal.signal(number, interrupted)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    return reader
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    return before
 
 
 def _wait(driver: Driver, moment: float | None, control: int, wake: int) -> None:

@@ -331,20 +331,8 @@ class Driver:
         return self.interrupts > 1 or os.path.exists(self.folder.file("kill"))
 
     def _finish(self, verdict: Verdict) -> dict[str, Any]:
-        record = {
-            "state": verdict.state,
-            "reason": verdict.reason,
-            "exitCode": verdict.exit_code if verdict.state != SUCCEEDED else 0,
-            "role": verdict.role,
-            "index": verdict.index,
-            "attempts": self.folder.attempts(),
-            "retries": dict(self.retries),
-            "started": self.began,
-            "ended": time.time(),
-            **({"exitStatus": self.exit_status} if self.exit_status else {}),
-        }
-        self.folder.decide(record)
-        self.folder.note("ended", state=verdict.state, reason=verdict.reason)
+        more = {"exitStatus": self.exit_status} if self.exit_status else {}
+        record = self.folder.conclude(verdict, retries=self.retries, started=self.began, **more)
         self.watcher.finished(record)
         return record
 

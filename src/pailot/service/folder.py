@@ -17,13 +17,16 @@ import errno
 import os
 import time
 
+from ..lifecycle.states import SUCCEEDED
 from ..runtime.records import append_line, free_reserve, keep_reserve, read_lines, read_record, write_record
 from ..runtime.stops import claim_stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
+
+    from ..lifecycle.completion import Verdict
 
 FORMAT = 1
 
@@ -98,6 +101,26 @@ class JobFolder:
     def decide(self, verdict: dict[str, Any]) -> None:
         """Write the verdict: on a full disk, too."""
         self._with_reserve(lambda: write_record(self.file("verdict.json"), verdict, durable=self.durable), needed=True)
+
+    def conclude(
+        self, verdict: Verdict, *, retries: Mapping[str, int], started: float | None, attempts: int | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """Write down how the run has ended, once and for all; answers what was written."""
+        record = {
+            "state": verdict.state,
+            "reason": verdict.reason,
+            "exitCode": 0 if verdict.state == SUCCEEDED else verdict.exit_code,
+            "role": verdict.role,
+            "index": verdict.index,
+            "attempts": self.attempts() if attempts is None else attempts,
+            "retries": dict(retries),
+            "started": started,
+            "ended": time.time(),
+            **more,
+        }
+        self.decide(record)
+        self.note("ended", state=verdict.state, reason=verdict.reason)
+        return record
 
     def hand_on(self, record: dict[str, Any]) -> None:
         """Write down that our part is over without a verdict: whoever queues the run starts it again."""

@@ -12,7 +12,7 @@ from .folder import JobFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from ..planning import Plan
@@ -185,8 +185,22 @@ def drive_here(run: Run, watcher: Watcher | None = None) -> dict[str, Any]:
 
 def drive_detached(run: Run) -> dict[str, Any] | None:
     """Leave the run to a supervisor of its own; returns once it has started, or with the verdict if it never did."""
-    reader, writer = os.pipe2(os.O_CLOEXEC)
     run.index.close()
+    reader = apart(lambda writer: _drive(run, None, writer))
+    run.leave()
+    told = os.read(reader, 64)  # not to the end: shims inherit the other side
+    os.close(reader)
+    if told:
+        return None
+    verdict = run.folder.verdict()
+    if verdict is None:
+        raise PailotError(f"the supervisor of '{run.plan.name}' ended before the job had started; see pailot why {run.id}")
+    return verdict
+
+
+def apart(work: Callable[[int], object]) -> int:
+    """Do something in a process of its own, that outlives us; answers a descriptor on which `work` can tell us something."""
+    reader, writer = os.pipe2(os.O_CLOEXEC)
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
@@ -199,21 +213,13 @@ def drive_detached(run: Run) -> dict[str, Any] | None:
                 null = os.open(os.devnull, os.O_RDWR)
                 for descriptor in (0, 1, 2):
                     os.dup2(null, descriptor)
-                _drive(run, None, writer)
+                work(writer)
             status = 0
         finally:
             os._exit(status)
     os.close(writer)
-    run.leave()
     os.waitpid(pid, 0)
-    told = os.read(reader, 64)  # not to the end: shims inherit the other side
-    os.close(reader)
-    if told:
-        return None
-    verdict = run.folder.verdict()
-    if verdict is None:
-        raise PailotError(f"the supervisor of '{run.plan.name}' ended before the job had started; see pailot why {run.id}")
-    return verdict
+    return reader
 
 
 def drive_and_tell(run: Run, started: int) -> dict[str, Any]:
@@ -299,6 +305,18 @@ def _seal(home: str, folder: JobFolder, run_id: str, job: Job) -> None:
     sealed = SecretBox(home).seal(run_id, secrets)
     with open(folder.file("secrets.sealed"), "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
         stream.write(sealed)
+
+
+def kept_secrets(home: str, folder: JobFolder) -> Any:
+    """The secrets that a run was started with; None where it has none."""
+    try:
+        with open(folder.file("secrets.sealed"), "rb") as stream:
+            sealed = stream.read()
+    except FileNotFoundError:
+        return None
+    from ..store.secrets import SecretBox
+
+    return SecretBox(home).open(folder.job()["id"], sealed)
 
 
 def _boot() -> str:

@@ -1,28 +1,35 @@
-"""Runs that go on without a driver here, in a cluster: what became of them, and how another process drives them on.
+"""Runs that go on without a driver here, in a cluster or on a server: what became of them, and how another drives them on.
 
 The attempt itself needs nobody. What needs a driver is the verdict over the whole run, and the next attempt after a failed one.
+A cluster is asked by whoever looks, and whoever waits for the run drives it (`drive_on`). What a server does is known only to
+whoever follows it: a look starts a small process for that, which ends with the job, or when the server is away for long.
 """
 
 from __future__ import annotations
 
 import os
-import select
-import time
 
 from ..engines.registry import GO_ON
 from ..engines.registry import create as create_engine
 from ..lifecycle import retry
 from ..lifecycle.completion import Verdict
 from ..lifecycle.states import STOPPED, SUCCEEDED, WAITING
+from .driver import Watcher
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from ..planning import Plan
+    from ..planning.plan import RolePlan
     from ..protocol import Job
-    from .driver import Driver, Surroundings
+    from .driver import Surroundings
     from .folder import JobFolder
+
+PATIENCE = 600.0
+"""So long a server may be away before nobody follows the run any more."""
+FIRST_LOOK = 10.0
+"""So long whoever looks at a run waits for what the server says."""
 
 
 def goes_on(folder: JobFolder) -> bool:
@@ -34,7 +41,7 @@ def settle(folder: JobFolder) -> dict[str, Any] | None:
     """The verdict of a run whose driver is gone, if its last attempt has ended and is not to be tried again."""
     attempts = folder.attempts()
     if not attempts:
-        return _decide(folder, Verdict("FAILED", "its launcher was killed before it was submitted"))
+        return _conclude(folder, Verdict("FAILED", "its launcher was killed before it was submitted"))
     engine: Any = create_engine(folder.job()["engine"])
     try:
         state, outcome = engine.peek(folder.attempt(attempts - 1))
@@ -50,9 +57,9 @@ def settle(folder: JobFolder) -> dict[str, Any] | None:
     asked = os.path.exists(folder.file("stop.json"))
     again = retry.next_attempt(cause, used["user"], used["platform"], folder.plan().get("jobRetryCount", 0))
     if verdict.state == SUCCEEDED or again is None:
-        return _decide(folder, verdict)
+        return _conclude(folder, verdict)
     if asked:
-        return _decide(folder, Verdict(STOPPED, "stopped by the user"))
+        return _conclude(folder, Verdict(STOPPED, "stopped by the user"))
     reason = f"{verdict.reason}; it is tried again by whoever waits for it (pailot wait {folder.job()['name']})"
     before = folder.record("state.json") or {}
     folder.set_state(**{**before, "state": WAITING, "attempt": attempts - 1, "reason": reason})
@@ -70,6 +77,7 @@ def stop(folder: JobFolder, *, grace: float, now: bool) -> None:
 
 def drive_on(folder: JobFolder) -> dict[str, Any] | None:
     """Be the driver of a run from where it is, to its verdict; None if another process is. Ctrl-C leaves the run alone."""
+    from .alone import drive
     from .driver import Driver
 
     lock = folder.lock()
@@ -87,38 +95,102 @@ def drive_on(folder: JobFolder) -> dict[str, Any] | None:
         driver = Driver(folder, plan, create_engine(folder.job()["engine"], waiting), surroundings)
         driver.first = max(0, folder.attempts() - 1)
         driver.retries = _used(folder)
-        driver.began = (folder.record("state.json") or {}).get("started")
-        return _follow(driver)
+        driver.began = _began(folder)
+        return drive(driver, interruptible=False)
     finally:
         os.close(lock)
 
 
-def _follow(driver: Driver) -> dict[str, Any]:
-    import signal
+def follow(folder: JobFolder) -> None:
+    """Have the run followed by a process of its own; returns when the server has said something, or cannot be asked."""
+    import select
 
-    control = os.open(driver.folder.file("control"), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-    reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    before = signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    steps = driver.steps()
-    try:
-        while True:
-            try:
-                moment = next(steps)
-            except StopIteration as end:
-                verdict: dict[str, Any] = end.value
-                return verdict
-            waits = [each for each in (control, reader, driver.engine.changes()) if each is not None]
-            timeout = None if moment is None else max(0.0, moment - time.monotonic())
-            for descriptor in select.select(waits, [], [], timeout)[0]:
-                if descriptor in (control, reader):
-                    os.read(descriptor, 4096)
-    finally:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, before)
-        for descriptor in (control, reader, writer):
-            os.close(descriptor)
-        driver.engine.close()
+    from .launch import apart
+
+    reader = apart(lambda told: _follow(folder, told))
+    select.select([reader], [], [], FIRST_LOOK)
+    os.close(reader)
+
+
+def _follow(folder: JobFolder, told: int) -> None:
+    from ..settings import Settings
+    from ..store.index import Index
+    from ..store.network import index_path
+    from .alone import drive
+    from .driver import Driver, Surroundings
+    from .launch import kept_secrets, leaves, record_end
+
+    lock = folder.lock()
+    if lock is None:
+        return  # somebody was quicker
+    job, settings = folder.job(), Settings()
+    engine: Any = create_engine(job["engine"])
+    engine.patience, engine.give_up = PATIENCE, lambda: os._exit(0)
+    hidden = tuple(leaves(kept_secrets(settings.home, folder)))
+    surroundings = Surroundings("", "", {}, {}, hidden, settings.cache, settings.home)
+    driver = Driver(folder, _plan_to_follow(folder), engine, surroundings, _FirstLook(told))
+    driver.resumes, driver.began = True, _began(folder)
+    record_end(Index(index_path(settings.home)), job["id"], drive(driver))
+    os.close(lock)
+
+
+class _FirstLook(Watcher):
+    """Tells whoever waits that something is known now."""
+
+    def __init__(self, told: int) -> None:
+        self._told: int | None = told
+
+    def happened(self, event: Any) -> None:
+        if event["event"] != "resumed":
+            self._tell()
+
+    def finished(self, verdict: Any) -> None:
+        self._tell()
+
+    def _tell(self) -> None:
+        told, self._told = self._told, None
+        if told is not None:
+            os.close(told)
+
+
+# What the run was begun with
+
+
+def _plan_to_follow(folder: JobFolder) -> Plan:
+    """As much of the plan as a driver needs that starts no task."""
+    from ..planning.plan import Plan
+    from ..protocol.model import Options, Secrets
+
+    kept = folder.plan()
+    options = kept.get("options") or {}
+    return Plan(
+        name=kept["name"],
+        user=folder.job()["user"],
+        roles={name: _role(name, role["instances"]) for name, role in kept["taskRoles"].items()},
+        job_retry_count=0,  # the server retries, and counts the time
+        virtual_cluster="",
+        priority="",
+        gang=True,
+        options=Options(grace_seconds=float(options.get("graceSeconds") or 30)),
+        secrets=Secrets({}),
+    )
+
+
+def _role(name: str, instances: int) -> RolePlan:
+    from ..planning.plan import Image, RolePlan, Scripts
+    from ..protocol.model import Completion, Resources
+
+    return RolePlan(
+        name=name,
+        instances=instances,
+        image=Image(""),
+        entrypoint="",
+        scripts=Scripts(""),
+        environment={},
+        resources=Resources(0, 0, 0),
+        task_retry_count=0,
+        completion=Completion(None, None),
+    )
 
 
 def _as_it_was(folder: JobFolder) -> tuple[Plan, Surroundings]:
@@ -152,18 +224,14 @@ def _reread(folder: JobFolder, home: str) -> tuple[Job, Plan]:
     from ..planning.plugins import exists
     from ..protocol import read
     from ..protocol.overrides import Override
+    from .launch import kept_secrets
 
-    record = folder.job()
-    changes = []
-    if os.path.exists(folder.file("secrets.sealed")):
-        from ..store.secrets import SecretBox
-
-        with open(folder.file("secrets.sealed"), "rb") as sealed:
-            changes.append(Override(("secrets",), SecretBox(home).open(record["id"], sealed.read()), "the kept secrets"))
+    record, secrets = folder.job(), kept_secrets(home, folder)
+    changes = () if secrets is None else (Override(("secrets",), secrets, "the kept secrets"),)
     with open(folder.file("job.yaml"), encoding="utf-8") as stream:
         text = stream.read()
     shelf = Library.from_settings(())
-    job = read(text, file="job.yaml", changes=tuple(changes), lenient=True, library=shelf.find, is_plugin=exists)
+    job = read(text, file="job.yaml", changes=changes, lenient=True, library=shelf.find, is_plugin=exists)
     job = job.replace(name=record["name"])
     return job, plan(job, record["user"])
 
@@ -173,18 +241,9 @@ def _used(folder: JobFolder) -> dict[str, int]:
     return {"user": 0, "platform": 0, **(folder.record("state.json") or {}).get("retries", {})}
 
 
-def _decide(folder: JobFolder, verdict: Verdict) -> dict[str, Any]:
-    record = {
-        "state": verdict.state,
-        "reason": verdict.reason,
-        "exitCode": verdict.exit_code if verdict.state != SUCCEEDED else 0,
-        "role": verdict.role,
-        "index": verdict.index,
-        "attempts": folder.attempts(),
-        "retries": _used(folder),
-        "started": (folder.record("state.json") or {}).get("started"),
-        "ended": time.time(),
-    }
-    folder.decide(record)
-    folder.note("ended", state=verdict.state, reason=verdict.reason)
-    return record
+def _began(folder: JobFolder) -> float | None:
+    return (folder.record("state.json") or {}).get("started")
+
+
+def _conclude(folder: JobFolder, verdict: Verdict) -> dict[str, Any]:
+    return folder.conclude(verdict, retries=_used(folder), started=_began(folder))

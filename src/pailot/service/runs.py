@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 
+from ..engines.registry import FOLLOWED
+from ..lifecycle.completion import Verdict
 from ..protocol.problems import PailotError
 from ..runtime import leftovers, processes
 from ..runtime.records import read_record
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
 
     from ..store.index import JobRow
     from ..store.server import JobRecord
-
-
-OUTLIVING = frozenset(("openpai",))
-"""Engines whose jobs go on without a process of ours, and are found again by asking."""
 
 
 class NoSuchRun(PailotError):
@@ -72,18 +69,16 @@ def recover(folder: JobFolder) -> dict[str, Any] | None:
     if lock is None:
         return folder.verdict()
     try:
-        verdict = folder.verdict()
-        if verdict is not None:
-            return verdict
+        known = folder.verdict()
+        if known is not None:
+            return known
         if reattach.goes_on(folder):
             return reattach.settle(folder)
         job = folder.job()
-        if job.get("engine") in OUTLIVING:
+        if job.get("engine") in FOLLOWED:
             os.close(lock)
             lock = -1
-            from .attach import attach
-
-            attach(folder)
+            reattach.follow(folder)
             return folder.verdict()
         rebooted = job.get("boot") != processes.boot_id()
         if not rebooted and _shims_alive(folder):
@@ -92,10 +87,8 @@ def recover(folder: JobFolder) -> dict[str, Any] | None:
             if not os.path.exists(os.path.join(os.path.dirname(path), "final.json")):
                 leftovers.clean_up(os.path.dirname(path))
         state = folder.record("state.json") or {}
-        verdict = _verdict_without_driver(folder, state, rebooted=rebooted)
-        folder.decide(verdict)
-        folder.note("ended", state=verdict["state"], reason=verdict["reason"])
-        return verdict
+        verdict = _verdict_without_driver(folder, rebooted=rebooted)
+        return folder.conclude(verdict, retries={}, started=state.get("started"))
     finally:
         if lock >= 0:
             os.close(lock)
@@ -253,26 +246,14 @@ def _task(folder: JobFolder, attempt: int, role: str, index: int) -> dict[str, A
     }
 
 
-def _verdict_without_driver(folder: JobFolder, state: dict[str, Any], *, rebooted: bool) -> dict[str, Any]:
+def _verdict_without_driver(folder: JobFolder, *, rebooted: bool) -> Verdict:
     attempts = folder.attempts()
     started = bool(attempts) and os.path.exists(os.path.join(folder.attempt(attempts - 1), "started"))
     if rebooted:
-        outcome, reason = "FAILED", "the machine was restarted while it ran (a platform failure)"
-    elif not started:
-        outcome, reason = "FAILED", "its launcher was killed before all tasks had started (a platform failure)"
-    else:
-        outcome, reason = "STOPPED", "its launcher was killed, so its tasks were stopped"
-    return {
-        "state": outcome,
-        "reason": reason,
-        "exitCode": None,
-        "role": None,
-        "index": None,
-        "attempts": attempts,
-        "retries": {},
-        "started": state.get("started"),
-        "ended": time.time(),
-    }
+        return Verdict("FAILED", "the machine was restarted while it ran (a platform failure)")
+    if not started:
+        return Verdict("FAILED", "its launcher was killed before all tasks had started (a platform failure)")
+    return Verdict("STOPPED", "its launcher was killed, so its tasks were stopped")
 
 
 def _claims(folder: JobFolder) -> list[str]:

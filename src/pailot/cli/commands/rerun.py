@@ -29,19 +29,17 @@ def run(args: Namespace) -> int:
         from ..remote import jobs
 
         return jobs.rerun(args, client)
+    from ...service.launch import kept_secrets
     from ...service.runs import find
     from ...service.source import masked_source
     from ...settings import Settings
-    from ...store.secrets import SecretBox
 
-    row, folder = find(args.file, current_user())
+    _, folder = find(args.file, current_user())
     with open(folder.file("job.yaml"), encoding="utf-8") as stream:
         text = stream.read()
     overrides = changes(args)
-    sealed = folder.file("secrets.sealed")
-    if os.path.exists(sealed):
-        with open(sealed, "rb") as data:
-            secrets = SecretBox(Settings().home).open(row.id, data.read())
+    secrets = kept_secrets(Settings().home, folder)
+    if secrets is not None:
         given = {change.path[1] for change in overrides if change.path[0] == "secrets" and len(change.path) > 1}
         kept = {name: value for name, value in secrets.items() if name not in given}
         overrides.insert(0, Override(("secrets",), kept, "the kept secrets"))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 
 from ...lifecycle import retry
-from ...lifecycle.completion import RoleRule, Tally, TaskEnd
+from ...lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ...lifecycle.states import FAILED, STOPPED, SUCCEEDED, WAITING
 from ...runtime import leftovers, processes
 from ...runtime.records import read_record
@@ -119,20 +118,8 @@ def _judge(attempt: str, plan: Mapping[str, Any]) -> Any:
 def _decide(
     folder: JobFolder, state: str, reason: str, by: Any, attempts: int, retries: Mapping[str, int], started: float | None
 ) -> Found:
-    verdict = {
-        "state": state,
-        "reason": reason,
-        "exitCode": 0 if state == SUCCEEDED else getattr(by, "exit_code", None),
-        "role": getattr(by, "role", None),
-        "index": getattr(by, "index", None),
-        "attempts": attempts,
-        "retries": dict(retries),
-        "started": started,
-        "ended": time.time(),
-    }
-    folder.decide(verdict)
-    folder.note("ended", state=state, reason=reason)
-    return Found(ENDED, verdict)
+    verdict = Verdict(state, reason, *(getattr(by, name, None) for name in ("role", "index", "exit_code")))
+    return Found(ENDED, folder.conclude(verdict, retries=retries, started=started, attempts=attempts))
 
 
 def _sweep(attempt: str) -> None:
