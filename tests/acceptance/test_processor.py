@@ -6,11 +6,16 @@ import json
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing import get_context
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -188,6 +193,118 @@ def test_what_did_not_succeed_is_never_taken_for_success() -> None:
         limited.wait(all_jobs=True)
 
 
+def test_all_jobs_are_waited_for_before_one_is_complained_about() -> None:
+    made = processor('[ "$PAI_HPS_N" = 2 ] || exit "$PAI_HPS_N"')
+    for number in (1, 2, 3):
+        made.parameters = {"n": number}
+        made.run(wait=False)
+    with pytest.raises(UnexpectedStatusException, match="exited with 1") as caught:
+        made.wait(all_jobs=True, show_logs=False)
+    assert [line.partition(" ")[2] for line in caught.value.__notes__] == [
+        "is Failed: worker:0 exited with 3, and 1 failed task of 'worker' fails the job (minFailedInstances: 1)"
+    ]
+    assert [job.status for job in made._jobs] == ["Failed", "Succeed", "Failed"]
+
+
+STARTER = """
+import os, sys
+from pailot.processor import Processor, Session
+job = Processor("image", sys.argv[1], session=Session(engine="local")).run(wait=False)
+print(job.id, flush=True)
+sys.stdout.reconfigure(line_buffering=True)
+job.wait()
+"""
+
+
+def started(command: str) -> tuple[subprocess.Popen[str], str]:
+    """A program that has started a job and waits for it."""
+    words = [sys.executable, "-c", STARTER, command]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    program = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert program.stdout
+    name = program.stdout.readline().strip()
+    assert program.stdout.readline() == "begun\n"
+    return program, name
+
+
+def test_a_wait_that_is_interrupted_leaves_the_job_running(here: Path) -> None:
+    os.mkfifo(here / "gate")
+    program, name = started(f"echo begun; read line <{here}/gate; echo $line")
+    program.send_signal(signal.SIGINT)
+    _, err = program.communicate()
+    assert f"{name} goes on" in err
+    assert "KeyboardInterrupt" in err
+    job = TrainingJob.get(name, LOCAL)
+    assert not job.is_completed()
+    (here / "gate").write_text("went on\n")
+    job.wait(show_logs=False)
+    assert list(job.logs()) == ["begun", "went on"]
+
+
+def test_a_job_whose_starter_was_killed_is_found_again(here: Path) -> None:
+    os.mkfifo(here / "gate")
+    program, name = started(f"echo begun; read line <{here}/gate; echo $line; exit 5")
+    program.kill()
+    program.communicate()
+    job = TrainingJob.get(name, LOCAL)
+    assert job.status == TrainingJobStatus.Running
+    (here / "gate").write_text("went on\n")
+    with pytest.raises(UnexpectedStatusException) as caught:
+        job.wait(show_logs=False)
+    assert (caught.value.exit_code, caught.value.last_lines) == (5, ("begun", "went on"))
+    assert [each["Status"] for each in job.describe()["StatusTransitions"]] == ["Submitted", "Running", "Failed"]
+
+
+def test_a_job_whose_input_is_on_its_way_is_being_initialised(here: Path) -> None:
+    asked, answer = Event(), Event()
+
+    class Slow(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.set()
+            answer.wait()
+            self.send_response(200)
+            self.send_header("Content-Length", "4")
+            self.end_headers()
+            self.wfile.write(b"data")
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        made = processor('cat "$PAI_INPUT_A"')
+        inputs = {"a": f"http://127.0.0.1:{server.server_port}/file"}
+        starting = Thread(target=lambda: made.run(inputs, show_logs=False))  # it answers when the job has started
+        starting.start()
+        asked.wait()
+        (job,) = TrainingJob.list(session=LOCAL)
+        assert job.status == TrainingJobStatus.Initializing
+        assert TrainingJob.list(TrainingJobStatus.Initializing, LOCAL) == [job]
+        answer.set()
+        starting.join()
+        server.shutdown()
+    job.wait(show_logs=False)
+    assert "".join(job.logs()) == "data"
+
+
+def test_runs_in_threads_and_processes(here: Path) -> None:
+    made = processor('echo "$PAI_TRAINING_JOB_ID" >"$PAI_OUTPUT_O/name"', output_path=str(here / "out"))
+    made.set_output_channels([Channel("o")])
+    with ThreadPoolExecutor(8) as threads:
+        names = list(threads.map(lambda _: made.run(show_logs=False).id, range(12)))
+    with get_context("spawn").Pool(2) as pool:
+        names += pool.map(in_another_process, [made] * 4)
+    assert len(set(names)) == 16
+    assert sorted(path.read_text().strip() for path in (here / "out").glob("*/o/name")) == sorted(names)
+
+
+def in_another_process(made: Processor) -> str:
+    return made.run(show_logs=False).id
+
+
 def test_an_output_is_there_only_when_it_is_whole(here: Path) -> None:
     with pytest.raises(UnexpectedStatusException):
         processor("echo half >$PAI_OUTPUT_MODEL/half; exit 1").run(outputs={"model": "model"})
@@ -240,6 +357,13 @@ def test_metrics_are_read_from_the_logs() -> None:
     made = processor("echo loss=2.5; echo loss=1e-1")
     made.metric_definitions = [MetricDefinition("loss", r"loss=(\S+)")]
     assert made.run().metrics() == {"loss": [2.5, 0.1]}
+    job = processor("echo loss=$RANK and more", instance_count=2).run()
+    assert job.metrics([MetricDefinition("loss", r"^loss=(\d)")]) == {"loss": [0.0, 1.0]}
+    with pytest.raises(pailot.PailotError, match="the metric 'word': 'more' is no number"):
+        job.metrics([MetricDefinition("word", r"more$")])
+    made.metric_definitions = [MetricDefinition("broken", "(")]
+    with pytest.raises(ValueError, match="the regular expression of 'broken'"):
+        made.run()
 
 
 def test_what_has_no_meaning_here_is_named() -> None:

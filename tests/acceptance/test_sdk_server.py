@@ -12,9 +12,10 @@ import pytest
 
 import pailot
 from pailot import Client, Job, TaskRole
-from pailot.processor import Channel, Processor, Session, TrainingJob, UnexpectedStatusException
+from pailot.processor import Channel, MetricDefinition, Processor, Session, TrainingJob, UnexpectedStatusException
 from pailot.wire.client import Client as Wire
 
+from ..parts import meeting
 from .servers import PASSWORD, Server
 
 SECONDS = 240
@@ -47,6 +48,42 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def job(commands: str, name: str, instances: int = 1) -> Job:
     return Job(name, {"main": TaskRole(commands=commands, image="debian", instances=instances, memory_mb=64)})
+
+
+def test_instances_of_a_processor_on_a_server(server: Server, token: str, here: Path) -> None:
+    (here / "code").mkdir()
+    (here / "code" / "meet.py").write_text(meeting.PROGRAM)
+    (here / "code" / "given").write_text("code")
+    session = Session(server=server.url, token=token)
+    made = Processor("debian", "python3 meet.py", "code", instance_count=2, session=session, labels={"kind": "a, b"})
+    job = made.run(outputs={"model": str(here / "model")}, show_logs=False)
+    assert {index: list(job.logs(index)) for index in range(2)} == meeting.expected(2)
+    assert sorted(path.name for path in (here / "model").iterdir()) == ["0", "1"]
+    assert TrainingJob.list(session=session, labels={"kind": "a, b"}) == [job] == TrainingJob.list("Succeed", session)[:1]
+    assert TrainingJob.list(session=session, labels={"kind": "c"}) == []
+    assert TrainingJob.get(job.id, session).labels == [{"Key": "kind", "Value": "a, b"}]
+    assert job.metrics([MetricDefinition("met", r"^met (\d)")]) == {"met": [1.0]}
+    assert job.console_uri == f"{server.url}/api/v2/jobs/admin~{job.id}"
+
+
+def test_a_training_job_on_a_server_that_does_not_succeed(server: Server, token: str) -> None:
+    session = Session(server=server.url, token=token)
+    job = Processor("debian", "echo begun; exec sleep 1000", session=session).run(wait=False)
+    assert next(job.logs(0, follow=True)) == "begun"
+    assert job.status == "Running"
+    for shown in (True, False):
+        with pytest.raises(TimeoutError, match=r"is still Running after 0\.05 s"):
+            job.wait(timeout=0.05, show_logs=shown)
+    job.stop()
+    with pytest.raises(UnexpectedStatusException, match="Terminated") as caught:
+        pickle.loads(pickle.dumps(job)).wait()
+    assert caught.value.reason_message == "stopped by the user"
+    assert job.describe()["Instances"][0]["Name"] == "worker-0"
+    job.delete()
+    with pytest.raises(pailot.NoSuchRun):
+        TrainingJob.get(job.id, session)
+    with pytest.raises(UnexpectedStatusException, match="Failed: it ran longer than its limit of 1 seconds"):
+        Processor("debian", "sleep 1000", max_run_time=1, session=session).run(show_logs=False)
 
 
 def test_a_run_is_the_same_object(server: Server, token: str) -> None:
@@ -138,7 +175,7 @@ def test_processing_on_a_server(server: Server, token: str, here: Path) -> None:
     assert next(iter(job.logs())) == "a line"
     assert Path(made.get_outputs_data()["model"], "file").read_text() == "3\n"
     assert TrainingJob.get(job.id, session) == job
-    assert TrainingJob.list(session=session) == [job]
+    assert TrainingJob.list(session=session)[0] == job
     with zipfile.ZipFile(here / "archive.zip", "w") as archive:
         archive.writestr("inner.txt", "fetched by the server")
     fetching = Processor("debian", 'cat "$PAI_INPUT_A"', session=session)

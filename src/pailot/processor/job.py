@@ -6,6 +6,7 @@ import sys
 
 from ..protocol.problems import PailotError
 from ..sdk import start
+from ..sdk.errors import WaitTimeout
 from ..sdk.places import Quit
 from .errors import UnexpectedStatusException
 from .records import (
@@ -25,9 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
+    from ..sdk.client import Client
     from ..sdk.run import Run
 
 LABEL = "pailot.processor"
+KEPT = ("Environments", "PythonRequirements", "Settings", "SpotSpec", "UserVpc", "ResourceType")
+"""What a job was given, and is described by as it was given."""
+PREPARING = ("local", "docker")
+"""Engines without a queue: a job that waits there is being prepared."""
 
 
 class TrainingJobStatus:
@@ -67,9 +73,11 @@ _STATUS = {
 class TrainingJob:
     """One job; equal to another of the same id. What changes is looked up when it is asked for."""
 
-    def __init__(self, run: Run, description: Mapping[str, Any], labels: Mapping[str, str] | None = None) -> None:
+    def __init__(self, run: Run, description: Mapping[str, Any], client: Client | None = None) -> None:
+        """A run that a Processor started, and what it is described by; `client` looks at it if it is on a server."""
         self.run = run
         """The same job as a `pailot.Run`."""
+        self._described = description
         self.algorithm_id = self.algorithm_name = self.algorithm_provider = self.algorithm_version = None
         self.algorithm_spec = AlgorithmSpec.from_dict(description["AlgorithmSpec"])
         self.compute_resource = ComputeResource.from_dict(description["ComputeResource"])
@@ -80,15 +88,19 @@ class TrainingJob:
         self.hyperparameters = [HyperParameter.from_dict(each) for each in description["HyperParameters"]]
         self.labels: list[dict[str, str]] = description.get("Labels") or []
         self.training_job_description: str | None = None
-        self.training_job_id = self.training_job_name = run.name
+        self.training_job_name = run.name
+        self._server = client.server if client else None
+        # On a server a bare name is one's own.
+        self.training_job_id = run.id if client and not run.id.startswith(f"{client.user}~") else run.name
         self.workspace_id: str | None = description.get("WorkspaceId")
         self._metrics = [MetricDefinition.from_dict(each) for each in description.get("MetricDefinitions") or ()]
 
     @classmethod
     def get(cls, training_job_id: str, session: Session | None = None) -> TrainingJob:
         """A job by its id; raises NoSuchRun."""
-        found = _runs(session or get_default_session()).get(training_job_id)
-        return cls(found, _description(found))
+        client = (session or get_default_session()).client()
+        found = (client or start).get(training_job_id)
+        return cls(found, _description(found), client)
 
     @property
     def id(self) -> str:
@@ -101,6 +113,8 @@ class TrainingJob:
     def _status(self, record: Mapping[str, Any]) -> str:
         if record["state"] == "FAILED" and not record.get("started"):
             return TrainingJobStatus.InitializeFailed
+        if record["state"] == "WAITING" and record.get("engine") in PREPARING and self._server is None:
+            return TrainingJobStatus.Initializing
         return _STATUS[record["state"]]
 
     @property
@@ -125,9 +139,10 @@ class TrainingJob:
 
     @property
     def console_uri(self) -> str:
-        """Where to look at it: a page of the server, else its folder."""
-        record = self.run.describe()
-        return str(record.get("url") or record.get("folder") or "")
+        """Where to look at it: an address of the server, else its folder."""
+        if self._server is not None:
+            return f"{self._server}/api/v2/jobs/{self.run.id}"
+        return str(self.run.describe().get("folder") or "")
 
     def is_succeeded(self) -> bool:
         return self.status == TrainingJobStatus.Succeed
@@ -138,17 +153,17 @@ class TrainingJob:
     def wait(self, interval: int = 5, show_logs: bool = True, timeout: float | None = None) -> None:
         """Until it has succeeded. Anything else raises UnexpectedStatusException; `timeout` seconds raise WaitTimeout.
 
-        `interval` is theirs: nothing is polled here.
+        `interval` is theirs: nothing is polled here. A wait that is interrupted leaves the job running, and says so.
         """
-        import time
-
-        end = None if timeout is None else time.monotonic() + timeout
-        if show_logs and timeout is None:
-            for line in self.run.logs(follow=True):
-                sys.stdout.write(line + "\n")
-        elif show_logs:
-            self._print_until(timeout)
-        self.run.wait(None if end is None else max(0.0, end - time.monotonic()), progress=False if show_logs else None)
+        try:
+            self._wait(show_logs, timeout)
+        except WaitTimeout:
+            record = self.run.describe()
+            words = f"{self.training_job_name} is still {self._status(record)} after {timeout:g} s"
+            raise WaitTimeout.of(record, words) from None
+        except KeyboardInterrupt:
+            sys.stderr.write(f"{self.training_job_name} goes on; its stop() ends it, and so does: pailot stop {self.run.name}\n")
+            raise
         record = self.run.describe()
         status = self._status(record)
         if status != TrainingJobStatus.Succeed:
@@ -162,6 +177,17 @@ class TrainingJob:
                 reason,
                 record.get("lastLines") or (),
             )
+
+    def _wait(self, show_logs: bool, timeout: float | None) -> None:
+        import time
+
+        end = None if timeout is None else time.monotonic() + timeout
+        if show_logs and timeout is None:
+            for line in self.run.logs(follow=True):
+                sys.stdout.write(line + "\n")
+        elif show_logs:
+            self._print_until(timeout)
+        self.run.wait(None if end is None else max(0.0, end - time.monotonic()), progress=False if show_logs else None)
 
     def _print_until(self, timeout: float | None) -> None:
         from threading import Timer
@@ -208,8 +234,12 @@ class TrainingJob:
             "OutputChannels": [each.to_dict() for each in self.outputs],
             "HyperParameters": [each.to_dict() for each in self.hyperparameters],
             "Labels": self.labels,
+            **{key: self._described[key] for key in KEPT if key in self._described},
+            "WorkspaceId": self.workspace_id,
+            "TrainingJobUrl": self.console_uri,
             "GmtCreateTime": record.get("submitted"),
             "Duration": (record["ended"] - record["started"]) if record.get("ended") and record.get("started") else None,
+            "StatusTransitions": _transitions(record, status),
             "Instances": [
                 {"Name": f"{role}-{task['index']}", "Role": role, "Status": task["state"], "ExitCode": task.get("exitCode")}
                 for role, node in record["taskRoles"].items()
@@ -226,12 +256,22 @@ class TrainingJob:
         raise PailotError(f"{self.training_job_name} has no output channel '{channel_name}'; there is {known}")
 
     def metrics(self, definitions: Sequence[MetricDefinition] | None = None) -> dict[str, list[float]]:
-        """The values of metrics in the logs, in their order: each regular expression's first group."""
+        """The values of metrics in the logs, one instance after the other: the first group of each regular expression."""
         import re
 
-        wanted = list(definitions if definitions is not None else self._metrics)
-        text = str(self.run.logs())
-        return {each.name: [float(found) for found in re.findall(each.regex, text)] for each in wanted}
+        texts = [
+            str(self.run.logs(role, task["index"]))
+            for role, node in self.run.describe()["taskRoles"].items()
+            for task in node["tasks"]
+        ]
+        return {
+            each.name: [
+                _number(each.name, found[1] if found.re.groups else found[0])
+                for text in texts
+                for found in re.finditer(each.regex, text, re.MULTILINE)
+            ]
+            for each in (definitions if definitions is not None else self._metrics)
+        }
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TrainingJob) and other.training_job_id == self.training_job_id
@@ -259,10 +299,11 @@ class TrainingJob:
         """Jobs, newest first: of this status, with this text in the name, with these labels."""
         found: list[TrainingJob] = []
         skipped = (page_number - 1) * page_size
-        for run in _runs(session or get_default_session()).runs(keyword=name, labels={**(labels or {}), LABEL: "1"}):
+        client = (session or get_default_session()).client()
+        for run in (client or start).runs(keyword=name, labels={**(labels or {}), LABEL: "1"}):
             if len(found) == page_size:
                 break
-            job = cls(run, _description(run))
+            job = cls(run, _description(run), client)
             if status is None or job.status == status:
                 if skipped:
                     skipped -= 1
@@ -271,13 +312,21 @@ class TrainingJob:
         return found
 
 
-def _runs(session: Session) -> Any:
-    """What finds runs: this machine, or the session's server."""
-    if session.server is None:
-        return start
-    from ..sdk.client import Client
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        raise PailotError(f"the metric '{name}': {text!r} is no number") from None
 
-    return Client(session.server, session.token)
+
+def _transitions(record: Mapping[str, Any], status: str) -> list[dict[str, Any]]:
+    """The states that a job went through, with the time when each began."""
+    steps = [(TrainingJobStatus.Submitted, record.get("submitted")), (TrainingJobStatus.Running, record.get("started"))]
+    if record.get("ended"):
+        steps.append((status, record["ended"]))
+    begun = [(name, moment) for name, moment in steps if moment]
+    ends = [*(moment for _, moment in begun[1:]), None]
+    return [{"Status": name, "StartTime": moment, "EndTime": end} for (name, moment), end in zip(begun, ends, strict=True)]
 
 
 def _description(run: Run) -> Mapping[str, Any]:

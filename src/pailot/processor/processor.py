@@ -11,7 +11,7 @@ from ..values import Value
 from . import checks, package, script
 from . import inputs as channels
 from . import requirements as packages
-from .errors import InvalidProcessor
+from .errors import InvalidProcessor, UnexpectedStatusException
 from .instances import machine_of
 from .job import LABEL, TrainingJob
 from .records import (
@@ -137,11 +137,19 @@ class Processor:
         return job
 
     def wait(self, interval: int = 5, show_logs: bool = True, all_jobs: bool = False) -> None:
-        """Until the latest job has succeeded, or all of them."""
+        """Until the latest job has succeeded, or all of them: all are waited for before what went wrong is raised."""
         if not self._jobs:
             raise RuntimeError("this processor has not started a job yet; call run first")
+        failed: list[UnexpectedStatusException] = []
         for job in self._jobs if all_jobs else self._jobs[-1:]:
-            job.wait(interval, show_logs)
+            try:
+                job.wait(interval, show_logs)
+            except UnexpectedStatusException as error:
+                failed.append(error)
+        if failed:
+            for each in failed[1:]:
+                failed[0].add_note(f"{each.job} is {each.status}: {each.reason_message}")
+            raise failed[0]
 
     def get_outputs_data(self) -> dict[str, str]:
         """Where the outputs of the latest job are: channel names to URIs, or ids of data sets."""
@@ -177,7 +185,9 @@ class Processor:
             if code is not None and is_folder and engine is not None:
                 code = package.pack(code)
             job = self._job(wanted, code, listed, sent=sent is not None)
-            return TrainingJob(self._run(job, session, engine, sent), wanted.description)
+            client = session.client()
+            run = client.run(job, code=sent) if client else self._run(job, engine)
+            return TrainingJob(run, wanted.description, client)
 
     def _job(self, wanted: _Wanted, code: str | None, listed: str | None, *, sent: bool) -> Job:
         """The job as the engines know it; `listed` is the text of the requirements file, code that is `sent` comes along."""
@@ -228,11 +238,7 @@ class Processor:
             },
         )
 
-    def _run(self, job: Job, session: Session, engine: str | None, code: str | None) -> Run:
-        if session.server is not None:
-            from ..sdk.client import Client
-
-            return Client(session.server, session.token).run(job, code=code)
+    def _run(self, job: Job, engine: str | None) -> Run:
         from ..sdk.start import run
 
         work = os.path.join(Settings().home, "processing")
@@ -304,6 +310,14 @@ class Processor:
             output_channels=self._output_channels or [Channel(each) for each in found_out],
             code_dir=CodeDir({"Uri": str(self.source_dir)}, "local") if isinstance(self.source_dir, str) else None,
         )
+        given = {
+            "Environments": dict(self.environments),
+            "PythonRequirements": list(self.requirements),
+            "Settings": dict(self.settings),
+            "SpotSpec": self.spot_spec.to_dict() if self.spot_spec else None,
+            "UserVpc": self.user_vpc_config.to_dict() if self.user_vpc_config else None,
+            "ResourceType": self.resource_type.value if self.resource_type else None,
+        }
         experiment = self.experiment_config.to_dict() if self.experiment_config else None
         return {
             "TrainingJobName": name,
@@ -317,6 +331,7 @@ class Processor:
             "HyperParameters": [HyperParameter(str(value), key).to_dict() for key, value in self.parameters.items()],
             "Labels": [{"Key": key, "Value": value} for key, value in self.labels.items()],
             "MetricDefinitions": [each.to_dict() for each in self.metric_definitions],
+            **{key: value for key, value in given.items() if value},
         }
 
 

@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..sdk.client import Client
+
 _default: Session | None = None
 
 
@@ -41,6 +43,14 @@ class Session:
     def __repr__(self) -> str:
         where = f"server={self.server!r}" if self.server else f"engine={self.engine or 'local'!r}"
         return f"Session({where}, storage={self.storage!r})"
+
+    def client(self) -> Client | None:
+        """Who talks to the session's server, if it has one."""
+        if self.server is None:
+            return None
+        from ..sdk.client import Client
+
+        return Client(self.server, self.token)
 
     def storage_uri(self) -> str:
         """Below this outputs are kept that were not given a place."""
