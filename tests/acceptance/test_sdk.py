@@ -9,14 +9,12 @@ import signal
 import subprocess
 import sys
 import threading
-import types
 from pathlib import Path
 
 import pytest
 
 import pailot
 from pailot import Job, TaskRole
-from pailot.sdk import progress
 from pailot.sdk.errors import RunError
 
 SECONDS = 120
@@ -176,33 +174,9 @@ def test_unusable_input_leaves_nothing_behind(home: Path) -> None:
     assert not home.exists()
 
 
-def test_a_run_is_a_table_in_a_notebook(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_is_drawn_on_a_terminal_while_a_program_waits(capsys: pytest.CaptureFixture[str]) -> None:
     run = pailot.run(job("exit 3", name="shown"))
     run.wait(SECONDS, progress=True)
-    assert "tasks ended" in capsys.readouterr().err
-    html = run._repr_html_()
-    assert "<b>shown</b>" in html
-    assert "FAILED" in html
-    assert "main:0" in html
-    shown: list[str] = []
-
-    class Handle:
-        def update(self, text: str) -> None:
-            shown.append(text)
-
-    def display(text: str, display_id: bool) -> Handle:
-        shown.append(text)
-        return Handle()
-
-    module = types.ModuleType("IPython.display")
-    module.display, module.HTML = display, str  # type: ignore[attr-defined]  # a stand-in
-    shell = type("ZMQInteractiveShell", (), {})()
-    package = types.ModuleType("IPython")
-    package.get_ipython = lambda: shell  # type: ignore[attr-defined]  # a stand-in
-    monkeypatch.setitem(sys.modules, "IPython", package)
-    monkeypatch.setitem(sys.modules, "IPython.display", module)
-    assert progress.wanted(None)
-    run.wait(SECONDS)
-    run._ipython_display_()
-    assert len(shown) >= 3
-    assert all("shown" in each for each in shown)
+    drawn = capsys.readouterr().err
+    assert "1 of 1 tasks ended · FAILED" in drawn
+    assert drawn.endswith("\r\033[K")  # and taken away

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 
-from ..progress import as_html, bar, display_html, in_notebook, is_terminal, to_terminal
+from ..progress import as_html, bar, display_html, in_notebook, is_terminal, to_terminal, width
+from ..protocol.problems import PailotError
+from ..wire.errors import Unreachable
 from .places import Quit
 
 TYPE_CHECKING = False
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 COLOURS = {"SUCCEEDED": "#1a7f37", "FAILED": "#cf222e", "STOPPED": "#9a6700", "RUNNING": "#0969da"}
 
+DRAW_SECONDS = 1.0
+
 
 def wanted(asked: bool | None) -> bool:
     """Whether to show progress where nobody said: in a notebook, and on a terminal."""
@@ -23,21 +27,45 @@ def wanted(asked: bool | None) -> bool:
 
 
 def watch(run: Run, timeout: float | None, quit: Quit) -> bool:
-    """Wait for the end of a run, showing how far it is."""
+    """Wait for the end of a run, showing how far it is: once a second, and when it is over."""
+    from threading import Thread
+
     began = time.monotonic()
-    handle = display_html(run._repr_html_()) if in_notebook() else None
-    while True:
-        left = None if timeout is None else timeout - (time.monotonic() - began)
-        over = run._place.wait(1.0 if left is None else max(0.0, min(1.0, left)), quit)
+    shown = display_html(run._repr_html_()) if in_notebook() else None
+    ended: list[bool | BaseException] = []
+
+    def wait() -> None:
+        try:
+            ended.append(run._place.wait(timeout, quit))
+        except BaseException as error:  # raised below
+            ended.append(error)
+
+    waiting = Thread(target=wait, name=f"wait for {run.name}", daemon=True)
+    waiting.start()
+    try:
+        while waiting.is_alive():
+            waiting.join(DRAW_SECONDS)
+            _draw(run, shown, time.monotonic() - began)
+    except BaseException:  # Ctrl-C
+        quit.set()
+        raise
+    finally:
+        if shown is None:
+            to_terminal("\r\033[K")
+    if isinstance(ended[0], BaseException):
+        raise ended[0]
+    return ended[0]
+
+
+def _draw(run: Run, shown: Any, seconds: float) -> None:
+    try:
         record = run.describe()
-        if handle is not None:
-            handle.update(as_html(table(record)))
-        else:
-            to_terminal(f"\r{line(record, time.monotonic() - began)}\033[K")
-        if over or quit.is_set or (left is not None and left <= 1.0):
-            if handle is None:
-                to_terminal("\r\033[K")
-            return over
+    except Unreachable:
+        return  # the server is away; whoever waits knows how long to be patient
+    if shown is not None:
+        shown.update(as_html(table(record)))
+    else:
+        to_terminal(f"\r{line(record, seconds)[: width() - 1]}\033[K")
 
 
 def line(record: Mapping[str, Any], seconds: float) -> str:
@@ -77,12 +105,15 @@ def display_live(run: Run) -> None:
     """Show the table in a notebook, and keep it true until the run is over."""
     from threading import Thread
 
-    handle = display_html(run._repr_html_())
+    shown = display_html(run._repr_html_())
 
     def keep() -> None:
-        for _ in run._place.events(Quit()):
-            handle.update(as_html(run._repr_html_()))
-        handle.update(as_html(run._repr_html_()))
+        try:
+            for _ in run._place.events(Quit()):
+                shown.update(as_html(run._repr_html_()))
+            shown.update(as_html(run._repr_html_()))
+        except PailotError:
+            pass  # the record was deleted, or the server is away for good: the last that was known stays
 
     if not run.done:
         Thread(target=keep, name=f"table of {run.name}", daemon=True).start()
