@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
+import io
 import json
 import re
+import tarfile
 import time
 from pathlib import Path
 
@@ -291,6 +294,56 @@ def test_users_as_version_1_changes_them(server: Server) -> None:
     assert server.ask("DELETE", "/api/v1/user", {"username": "oldie"}).json == {"message": "remove successfully"}
     assert server.ask("DELETE", "/api/v1/user", {"username": "oldie"}).code == "NoUserError"
     server.ask("DELETE", "/virtual-clusters/v1a")
+
+
+def test_what_everyone_sees_of_a_job_holds_nothing_of_its_logs(server: Server) -> None:
+    server.ask("PUT", "/virtual-clusters/quiet", {"vcCapacity": 10})
+    member, stranger = server.user("insider", clusters=("quiet",)), server.user("bystander")
+    server.run(job("told", "echo CONFIDENTIAL; exit 3", more="defaults: {virtualCluster: quiet}"), member)
+    path = "/jobs/insider~told"
+    for below in ("", "/attempts/0", "/job-attempts", "/job-attempts/0"):
+        assert "CONFIDENTIAL" in server.get(path + below, member).text, below
+    home = str(server.home)
+    assert home in server.get(f"{path}/record", member).text
+    for below in ("", "/attempts/0", "/job-attempts", "/job-attempts/0", "/record"):
+        answer = server.get(path + below, stranger)
+        assert answer.status == 200
+        assert "CONFIDENTIAL" not in answer.text, below
+        assert home not in answer.text, below
+    for url in ("/api/v1/jobs/insider~told", "/api/v1/jobs", "/api/v1/user/insider/jobs/told"):
+        assert "CONFIDENTIAL" not in server.get(url, None).text
+    for below in ("/rerun", "/logs/main/0", "/plan", "/why", "/live", "/attempts/0/taskRoles/main/taskIndex/0/attempts"):
+        answer = server.ask("POST" if below == "/rerun" else "GET", path + below, token=stranger)
+        assert (answer.status, answer.code) == (403, "ForbiddenUserError"), below
+    server.ask("DELETE", "/virtual-clusters/quiet")
+
+
+def archive(content: bytes) -> tuple[bytes, str]:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as packed:
+        entry = tarfile.TarInfo("secret.txt")
+        entry.size = len(content)
+        packed.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue(), hashlib.sha256(buffer.getvalue()).hexdigest()
+
+
+def test_code_is_for_who_has_it(server: Server) -> None:
+    owner, thief = server.user("coder"), server.user("digger")
+    data, digest = archive(b"the content")
+    assert server.ask("PUT", f"/code/{digest}", data, owner).status == 201
+    # Who knows the digest alone learns nothing, and gets nothing.
+    assert server.ask("HEAD", f"/code/{digest}", token=thief).status == 404
+    assert server.submit(job("steals", "cat secret.txt"), thief, query=f"?code={digest}").code == "NoCodeError"
+    assert server.ask("PUT", f"/code/{digest}", b"something else", thief).code == "InvalidParametersError"
+    assert server.submit(job("steals", "cat secret.txt"), thief, query=f"?code={digest}").code == "NoCodeError"
+    # Who has the content has it anyway; it is kept once.
+    assert server.ask("PUT", f"/code/{digest}", data, thief).status == 201
+    assert server.ask("PUT", f"/code/{digest}", data, thief).status == 200
+    assert server.ask("HEAD", f"/code/{digest}", token=thief).status == 200
+    assert server.submit(job("has", "cat secret.txt"), thief, query=f"?code={digest}").status == 202
+    server.wait("digger~has", thief)
+    assert server.get("/jobs/digger~has/logs/main/0", thief).text == "the content"
+    assert len(list((server.home / "code").iterdir())) == 1
 
 
 def test_alerts(server: Server) -> None:

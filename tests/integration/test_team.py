@@ -484,7 +484,7 @@ def test_tasks_start_in_the_code_that_was_sent(place: Place) -> None:
     async def work(team: Team) -> None:
         code = _archive({"run.sh": b"#!/bin/bash\necho from code; touch mine\n", "lib/x.txt": b"x"}, link="lib/x.txt")
         digest = hashlib.sha256(code).hexdigest()
-        assert not await team.has_code(digest)
+        assert not await team.has_code(ANN, digest)
         with pytest.raises(NoSuchCode):
             await team.submit(ANN, job(role("true"), name="c"), code=digest)
         assert await team.put_code(ANN, digest, _pieces(code))

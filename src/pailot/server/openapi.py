@@ -6,6 +6,7 @@ import re
 
 from .. import __version__
 from .routing import ADMIN, BROWSER, OPEN, READER, TOKEN_ADMIN
+from .schemas import SCHEMAS, a
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ _WHO = {
     TOKEN_ADMIN: " For administrators.",
     READER: " Without a token where the server's setting v1_anonymous_read allows it.",
 }
+ERROR = a("Error")
 _NUMBERS = frozenset(("attempt", "index", "taskAttempt"))
 
 
@@ -40,13 +42,7 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": {
-                "Error": {
-                    "type": "object",
-                    "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
-                    "required": ["message"],
-                }
-            },
+            "schemas": SCHEMAS,
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
         },
     }
@@ -59,8 +55,8 @@ def _operation(route: Route) -> dict[str, Any]:
         "summary": route.summary,
         "tags": [route.tag],
         "responses": {
-            **{str(status): _answer(text, route.kind) for status, text in route.answers.items()},
-            "default": _answer("What went wrong", "application/json", {"$ref": "#/components/schemas/Error"}),
+            **{str(status): _answer(text, route.kind, _shape(route, status)) for status, text in route.answers.items()},
+            "default": _answer("What went wrong", "application/json", ERROR),
         },
     }
     if route.auth in _WHO:
@@ -78,6 +74,10 @@ def _operation(route: Route) -> dict[str, Any]:
         schema = route.body.schema()
         said["requestBody"] = {"required": True, "content": {kind: {"schema": schema} for kind in route.body_kinds}}
     return said
+
+
+def _shape(route: Route, status: int) -> dict[str, Any]:
+    return dict(route.shape) if status < 300 else ERROR
 
 
 def _answer(text: str, kind: str, schema: dict[str, Any] | None = None) -> dict[str, Any]:

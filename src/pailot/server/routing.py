@@ -46,6 +46,8 @@ class Route(Value):
     body_kinds: tuple[str, ...] = ("application/json", "application/x-www-form-urlencoded")
     answers: Mapping[int, str] = {200: "Done"}
     kind: str = "application/json"
+    shape: Mapping[str, Any] = {}
+    """The schema of a good answer."""
     limit: str = ""
     """The name of a rate limit besides the one for everything."""
     hidden: bool = False

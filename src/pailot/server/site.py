@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _REMEMBERED = 2000
+_EXPOSED = b"Content-Range, ETag, Retry-After, X-Log-Ended, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset"
 
 
 class Site:
@@ -105,12 +106,16 @@ class Site:
         origin = next((value for name, value in scope["headers"] if name == b"origin"), None)
         if origin is None or not ("*" in self.cors or origin.decode("latin-1") in self.cors):
             return []
-        headers = [(b"access-control-allow-origin", b"*" if "*" in self.cors else origin), (b"vary", b"Origin")]
+        headers = [
+            (b"access-control-allow-origin", b"*" if "*" in self.cors else origin),
+            (b"access-control-expose-headers", _EXPOSED),
+            (b"vary", b"Origin"),
+        ]
         if method == "OPTIONS":
             allowed = next((value for name, value in response.headers if name == b"allow"), b"GET")
             headers += [
                 (b"access-control-allow-methods", allowed),
-                (b"access-control-allow-headers", b"Authorization, Content-Type, Last-Event-ID, Range"),
+                (b"access-control-allow-headers", b"Authorization, Content-Type, If-None-Match, If-Range, Last-Event-ID, Range"),
                 (b"access-control-max-age", b"600"),
             ]
         return headers

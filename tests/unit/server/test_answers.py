@@ -82,7 +82,13 @@ def test_ends(state: str, code: int | None, kind: Any, expected: int | None, sai
     )
     assert status["appExitDiagnostics"] == "why"
     if kind:
-        assert status["appExitMessages"]["runtime"] == {"exitCode": 255, "originUserExitCode": 3, "name": "error"}
+        logs = {"user": "", "platform": ""}
+        assert status["appExitMessages"]["runtime"] == {
+            "exitCode": 255,
+            "originUserExitCode": 3,
+            "errorLogs": logs,
+            "name": "error",
+        }
         assert status["appExitSpec"]["phrase"] == "PAIRuntimeUnknownFailed"
 
 

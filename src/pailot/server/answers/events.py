@@ -32,10 +32,11 @@ def _event(user: str, name: str, number: int, entry: Mapping[str, Any], host: st
     return {
         "uid": uid(user, name, index=number),
         "frameworkName": framework_name(user, name),
-        "podUid": None if role is None else uid("pod", user, name, entry.get("attempt", 0), role, index=int(index or 0)),
-        "taskroleName": None if role is None else role_name(str(role)),
-        "taskName": None if role is None else f"{framework_name(user, name)}-{role_name(str(role))}-{index}",
-        "taskIndex": index,
+        # OpenPAI's events are all of tasks; what concerns the whole job has no name there, and the number of none.
+        "podUid": "" if role is None else uid("pod", user, name, entry.get("attempt", 0), role, index=int(index or 0)),
+        "taskroleName": "" if role is None else role_name(str(role)),
+        "taskName": "" if role is None else f"{framework_name(user, name)}-{role_name(str(role))}-{index}",
+        "taskIndex": -1 if index is None else index,
         "type": "Warning" if failed or what in _WARNINGS else "Normal",
         "reason": "".join(part.capitalize() for part in what.split("-")),
         "message": _message(what, entry),

@@ -155,8 +155,17 @@ def _messages(shown: JobDetail, code: int | None) -> dict[str, Any]:
     """What the program itself said of its end: its own exit code, which OpenPAI's class does not show."""
     if shown.exit_code is None or shown.attempt_state in (SUCCEEDED, STOPPED):
         return {"container": None, "runtime": None, "launcher": shown.reason}
-    runtime = {"exitCode": code, "originUserExitCode": shown.exit_code, "name": "error"}
+    errors = {"user": "\n".join(_last_lines(shown)), "platform": ""}
+    runtime = {"exitCode": code, "originUserExitCode": shown.exit_code, "errorLogs": errors, "name": "error"}
     return {"container": None, "runtime": runtime, "launcher": None}
+
+
+def _last_lines(shown: JobDetail) -> tuple[str, ...]:
+    """What the task that decided printed last: a part of its log, and for whom that is."""
+    tasks = shown.roles.get(shown.trigger_role or "", ())
+    if not shown.readable or shown.trigger_index is None or shown.trigger_index >= len(tasks):
+        return ()
+    return tasks[shown.trigger_index].last_lines
 
 
 def _roles(shown: JobDetail) -> dict[str, Any]:

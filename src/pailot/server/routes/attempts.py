@@ -7,6 +7,7 @@ from ..answers.tasks import task_history
 from ..answers.words import role_name, role_names
 from ..http import HttpError, json_response, text_response
 from ..routing import Routes
+from ..schemas import a, many
 from .jobs import full_name
 
 TYPE_CHECKING = False
@@ -35,14 +36,14 @@ async def role_of(request: Request, name: str, index: int = 0) -> str:
     return found[0]
 
 
-@routes("GET", "/jobs/{job}/attempts/{attempt}", answers={200: "The job with the tasks of that attempt"})
+@routes("GET", "/jobs/{job}/attempts/{attempt}", answers={200: "The job with the tasks of that attempt"}, shape=a("Job"))
 async def job_attempt(request: Request) -> Response:
     """A job with the tasks of one attempt."""
     number = whole(request, "attempt")
     return json_response(detail(await request.site.team.detail(request.caller.team, full_name(request), number)))
 
 
-@routes("GET", "/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts")
+@routes("GET", "/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts", shape=a("TaskHistory"))
 async def task_attempts(request: Request) -> Response:
     """A task with all its attempts, newest first."""
     name, attempt, index = full_name(request), whole(request, "attempt"), whole(request, "index")
@@ -60,7 +61,7 @@ async def attempts_healthz(request: Request) -> Response:
     return text_response("ok")
 
 
-@routes("GET", "/jobs/{job}/job-attempts")
+@routes("GET", "/jobs/{job}/job-attempts", shape=many(a("OldAttempt")))
 async def old_attempts(request: Request) -> Response:
     """All attempts of a job in a deprecated form: the latest, then the others in their order."""
     team, name = request.site.team, full_name(request)
@@ -69,7 +70,7 @@ async def old_attempts(request: Request) -> Response:
     return json_response([old_attempt(each) for each in told])
 
 
-@routes("GET", "/jobs/{job}/job-attempts/{attempt}")
+@routes("GET", "/jobs/{job}/job-attempts/{attempt}", shape=a("OldAttempt"))
 async def one_old_attempt(request: Request) -> Response:
     """One attempt of a job in a deprecated form."""
     shown = await request.site.team.detail(request.caller.team, full_name(request), whole(request, "attempt"))

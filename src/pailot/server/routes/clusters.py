@@ -10,6 +10,7 @@ from ..bodies import check
 from ..first import shares_of
 from ..http import HttpError, json_response
 from ..routing import ADMIN, READER, TOKEN, Query, Routes
+from ..schemas import MESSAGE, OBJECT, SKUS, a, by_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _CLUSTER = Record(
 )
 
 
-@routes("GET", "/virtual-clusters", query=(Query("nodes", "GPUs by node instead."),), auth=TOKEN)
+@routes("GET", "/virtual-clusters", query=(Query("nodes", "GPUs by node instead."),), auth=TOKEN, shape=OBJECT)
 async def virtual_clusters(request: Request) -> Response:
     """All virtual clusters: what is kept for them, what they use."""
     report = await request.site.team.capacity()
@@ -42,20 +43,20 @@ async def virtual_clusters(request: Request) -> Response:
     return json_response({name: cluster_json(use, report) for name, use in report.clusters.items()})
 
 
-@routes("GET", "/api/v1/virtual-clusters", auth=READER)
+@routes("GET", "/api/v1/virtual-clusters", auth=READER, shape=by_name(a("VirtualCluster")))
 async def v1_virtual_clusters(request: Request) -> Response:
     """All virtual clusters, as version 1 tells them."""
     report = await request.site.team.capacity()
     return json_response({name: cluster_json(use, report) for name, use in report.clusters.items()})
 
 
-@routes("GET", "/api/v1/virtual-clusters/{cluster}", auth=READER)
+@routes("GET", "/api/v1/virtual-clusters/{cluster}", auth=READER, shape=a("VirtualCluster"))
 async def v1_virtual_cluster(request: Request) -> Response:
     """A virtual cluster, as version 1 tells it."""
     return await virtual_cluster(request)
 
 
-@routes("GET", "/virtual-clusters/{cluster}", auth=TOKEN)
+@routes("GET", "/virtual-clusters/{cluster}", auth=TOKEN, shape=a("VirtualCluster"))
 async def virtual_cluster(request: Request) -> Response:
     """A virtual cluster."""
     name = _name(request)
@@ -65,7 +66,14 @@ async def virtual_cluster(request: Request) -> Response:
     return json_response(cluster_json(report.clusters[name], report))
 
 
-@routes("PUT", "/virtual-clusters/{cluster}", auth=ADMIN, body=_CLUSTER, answers={201: "The virtual cluster is as asked for"})
+@routes(
+    "PUT",
+    "/virtual-clusters/{cluster}",
+    auth=ADMIN,
+    body=_CLUSTER,
+    answers={201: "The virtual cluster is as asked for"},
+    shape=MESSAGE,
+)
 async def put_virtual_cluster(request: Request) -> Response:
     """Make or change a virtual cluster: a share of the machine that is kept for its jobs."""
     name = _name(request)
@@ -86,7 +94,7 @@ async def put_virtual_cluster(request: Request) -> Response:
     return json_response({"message": f"Update vc: {name} to capacity: {part * 100:g} successfully."}, 201)
 
 
-@routes("DELETE", "/virtual-clusters/{cluster}", auth=ADMIN, answers={201: "It is gone"})
+@routes("DELETE", "/virtual-clusters/{cluster}", auth=ADMIN, answers={201: "It is gone"}, shape=MESSAGE)
 async def delete_virtual_cluster(request: Request) -> Response:
     """Remove a virtual cluster."""
     name = _name(request)
@@ -111,13 +119,13 @@ async def virtual_cluster_status(request: Request) -> Response:
     raise HttpError(400, "NotImplementedError", "a virtual cluster cannot be stopped; remove it, or stop its jobs")
 
 
-@routes("GET", "/cluster/sku-types", query=(Query("vc", "Only of this virtual cluster."),), auth=TOKEN)
+@routes("GET", "/cluster/sku-types", query=(Query("vc", "Only of this virtual cluster."),), auth=TOKEN, shape=SKUS)
 async def sku_types(request: Request) -> Response:
     """The kinds of cells in which resources are asked for: by GPU, or by CPU, unless set."""
     return await _skus(request, request.query.get("vc", ""))
 
 
-@routes("GET", "/virtual-clusters/{cluster}/sku-types", auth=TOKEN)
+@routes("GET", "/virtual-clusters/{cluster}/sku-types", auth=TOKEN, shape=SKUS)
 async def cluster_sku_types(request: Request) -> Response:
     """The kinds of cells of a virtual cluster."""
     return await _skus(request, _name(request))

@@ -6,6 +6,7 @@ import re
 
 from ..http import HttpError, Response, json_response
 from ..routing import Routes
+from ..schemas import SWITCH, TEXT, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,13 +24,13 @@ def _digest(request: Request) -> str:
 
 @routes("HEAD", "/code/{digest}")
 async def has_code(request: Request) -> Response:
-    """Whether an archive was sent already: 200 or 404."""
-    if not await request.site.team.has_code(_digest(request)):
+    """Whether the caller has sent an archive already: 200 or 404."""
+    if not await request.site.team.has_code(request.caller.must(), _digest(request)):
         raise HttpError(404, "NoCodeError", "no code with this digest was sent")
     return Response()
 
 
-@routes("PUT", "/code/{digest}", answers={200: "It was there already", 201: "It is kept"})
+@routes("PUT", "/code/{digest}", answers={200: "It was there already", 201: "It is kept"}, shape=record(digest=TEXT, new=SWITCH))
 async def put_code(request: Request) -> Response:
     """Send a folder of code as .tar.gz."""
     digest = _digest(request)

@@ -8,6 +8,7 @@ from ...service.team.errors import Conflict
 from ..bodies import check
 from ..http import HttpError, json_response
 from ..routing import ADMIN, TOKEN, TOKEN_ADMIN, Routes
+from ..schemas import MESSAGE, SWITCH, TEXT, a, many, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,13 +44,13 @@ def group_json(group: Group) -> dict[str, Any]:
     }
 
 
-@routes("GET", "/groups", "/group", auth=TOKEN)
+@routes("GET", "/groups", "/group", auth=TOKEN, shape=many(a("Group")))
 async def groups(request: Request) -> Response:
     """All groups."""
     return json_response([group_json(each) for each in await request.site.call(request.site.accounts.groups)])
 
 
-@routes("GET", "/groups/{group}", "/group/{group}", auth=TOKEN)
+@routes("GET", "/groups/{group}", "/group/{group}", auth=TOKEN, shape=a("Group"))
 async def group(request: Request) -> Response:
     """A group."""
     try:
@@ -58,7 +59,7 @@ async def group(request: Request) -> Response:
         raise HttpError(400, "NoGroupError", str(error)) from None
 
 
-@routes("POST", "/groups", "/group", auth=ADMIN, body=_CREATE, answers={201: "The group is there"})
+@routes("POST", "/groups", "/group", auth=ADMIN, body=_CREATE, answers={201: "The group is there"}, shape=MESSAGE)
 async def create_group(request: Request) -> Response:
     """Make a group."""
     body = check(await request.data(), _CREATE)
@@ -75,7 +76,7 @@ async def create_group(request: Request) -> Response:
     return json_response({"message": "group is created successfully"}, 201)
 
 
-@routes("PUT", "/groups", "/group", auth=ADMIN, body=_UPDATE, answers=_DONE)
+@routes("PUT", "/groups", "/group", auth=ADMIN, body=_UPDATE, answers=_DONE, shape=MESSAGE)
 async def update_group(request: Request) -> Response:
     """Change a group."""
     data = check(await request.data(), _UPDATE)["data"]
@@ -88,14 +89,20 @@ async def update_group(request: Request) -> Response:
     )
 
 
-@routes("DELETE", "/groups/{group}", "/group/{group}", auth=ADMIN)
+@routes("DELETE", "/groups/{group}", "/group/{group}", auth=ADMIN, shape=MESSAGE)
 async def delete_group(request: Request) -> Response:
     """Remove a group, also from its members."""
     await request.site.call(request.site.accounts.delete_group, request.parameters["group"])
     return json_response({"message": "group is removed successfully"})
 
 
-@routes("GET", "/groups/{group}/userlist", "/group/{group}/userlist", auth=TOKEN_ADMIN)
+@routes(
+    "GET",
+    "/groups/{group}/userlist",
+    "/group/{group}/userlist",
+    auth=TOKEN_ADMIN,
+    shape=many(record(username=TEXT, clusterAdmin=SWITCH)),
+)
 async def members(request: Request) -> Response:
     """The members of a group."""
     found = await request.site.call(request.site.accounts.members, request.parameters["group"])
@@ -112,14 +119,24 @@ _DESCRIPTION_BODY = _one("description", Text())
 _EXTERNAL_BODY = _one("externalName", Text())
 
 
-@routes("PUT", "/groups/{group}/extension", "/group/{group}/extension", auth=ADMIN, body=_EXTENSION_BODY, answers=_DONE)
+@routes(
+    "PUT", "/groups/{group}/extension", "/group/{group}/extension", auth=ADMIN, body=_EXTENSION_BODY, answers=_DONE, shape=MESSAGE
+)
 async def set_group_extension(request: Request) -> Response:
     """Change the extension of a group."""
     body = check(await request.data(), _EXTENSION_BODY)
     return await _change(request, request.parameters["group"], extension=body["extension"])
 
 
-@routes("PUT", "/groups/{group}/extension/{key}", "/group/{group}/extension/{key}", auth=ADMIN, body=_DATA_BODY, answers=_DONE)
+@routes(
+    "PUT",
+    "/groups/{group}/extension/{key}",
+    "/group/{group}/extension/{key}",
+    auth=ADMIN,
+    body=_DATA_BODY,
+    answers=_DONE,
+    shape=MESSAGE,
+)
 async def set_group_key(request: Request) -> Response:
     """Change one key of the extension of a group."""
     body = check(await request.data(), _DATA_BODY)
@@ -129,7 +146,7 @@ async def set_group_key(request: Request) -> Response:
 @routes(
     "PUT", "/groups/{group}/extension/{key}/{below}", "/group/{group}/extension/{key}/{below}",
     auth=ADMIN, body=_DATA_BODY, answers=_DONE,
-)  # fmt: skip
+    shape=MESSAGE)  # fmt: skip
 async def set_group_key_below(request: Request) -> Response:
     """Change a key below one of the extension of a group."""
     body = check(await request.data(), _DATA_BODY)
@@ -140,14 +157,30 @@ async def set_group_key_below(request: Request) -> Response:
     return await _change(request, request.parameters["group"], extension={key: after})
 
 
-@routes("PUT", "/groups/{group}/description", "/group/{group}/description", auth=ADMIN, body=_DESCRIPTION_BODY, answers=_DONE)
+@routes(
+    "PUT",
+    "/groups/{group}/description",
+    "/group/{group}/description",
+    auth=ADMIN,
+    body=_DESCRIPTION_BODY,
+    answers=_DONE,
+    shape=MESSAGE,
+)
 async def set_group_description(request: Request) -> Response:
     """Change the description of a group."""
     body = check(await request.data(), _DESCRIPTION_BODY)
     return await _change(request, request.parameters["group"], description=body["description"])
 
 
-@routes("PUT", "/groups/{group}/externalname", "/group/{group}/externalname", auth=ADMIN, body=_EXTERNAL_BODY, answers=_DONE)
+@routes(
+    "PUT",
+    "/groups/{group}/externalname",
+    "/group/{group}/externalname",
+    auth=ADMIN,
+    body=_EXTERNAL_BODY,
+    answers=_DONE,
+    shape=MESSAGE,
+)
 async def set_group_external(request: Request) -> Response:
     """Change the external name of a group."""
     body = check(await request.data(), _EXTERNAL_BODY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ... import __version__
 from ..http import json_response, text_response
 from ..routing import OPEN, Routes
+from ..schemas import INFO, TEXT, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,11 +34,11 @@ async def welcome(request: Request) -> Response:
 
 
 for _method in _METHODS:
-    routes(_method, "/info", "/api/v1", auth=OPEN, hidden=_method != "GET")(info)
+    routes(_method, "/info", "/api/v1", auth=OPEN, hidden=_method != "GET", shape=INFO)(info)
     routes(_method, "/api/v2", auth=OPEN, kind="text/plain", hidden=_method != "GET")(welcome)
 
 
-@routes("GET", "/authn/info", "/api/v1/authn/info", auth=OPEN)
+@routes("GET", "/authn/info", "/api/v1/authn/info", auth=OPEN, shape=record(authn_type=TEXT, loginURI=TEXT, loginURIMethod=TEXT))
 async def authn_info(request: Request) -> Response:
     """How to log in."""
     return json_response({"authn_type": "basic", "loginURI": "/api/v1/authn/basic/login", "loginURIMethod": "post"})

@@ -16,6 +16,7 @@ from ..answers.events import events
 from ..bodies import check
 from ..http import JSON, YAML, HttpError, Response, json_response, to_json
 from ..routing import Query, Routes
+from ..schemas import DONE, JOB_LIST, OBJECT, SENT, a
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _as_run(job: JobRecord) -> dict[str, Any]:
     return listed(job, held)
 
 
-@routes("GET", "/jobs", query=_LIST_QUERY, limit="list", answers={200: "Jobs"})
+@routes("GET", "/jobs", query=_LIST_QUERY, limit="list", answers={200: "Jobs"}, shape=JOB_LIST)
 async def list_jobs(request: Request) -> Response:
     """List jobs, the newest first."""
     query = job_query(request)
@@ -139,6 +140,7 @@ def _listed(store: ServerStore, query: JobQuery, item: Callable[[JobRecord], dic
     body_kinds=("text/yaml", "text/plain"),
     query=_SUBMIT_QUERY,
     answers={202: "The job is kept, and will run"},
+    shape=SENT,
 )
 async def submit(request: Request) -> Response:
     """Submit a job file."""
@@ -154,7 +156,7 @@ async def submit(request: Request) -> Response:
     return json_response({"status": 202, "message": message, "name": record.name}, 202)
 
 
-@routes("GET", "/jobs/{job}", answers={200: "The job with the tasks of its latest attempt"})
+@routes("GET", "/jobs/{job}", answers={200: "The job with the tasks of its latest attempt"}, shape=a("Job"))
 async def job_detail(request: Request) -> Response:
     """A job with its tasks."""
     shown = await request.site.team.detail(request.caller.team, full_name(request))
@@ -163,7 +165,7 @@ async def job_detail(request: Request) -> Response:
     return Response(answers.detail_json(shown), kind=JSON)
 
 
-@routes("PUT", "/jobs/{job}/executionType", body=EXECUTION, answers={202: "The job was told"})
+@routes("PUT", "/jobs/{job}/executionType", body=EXECUTION, answers={202: "The job was told"}, shape=DONE)
 async def execution_type(request: Request) -> Response:
     """Stop a job."""
     await execute(request, full_name(request))
@@ -179,7 +181,7 @@ async def execute(request: Request, name: str) -> None:
         await request.site.team.check_change(request.caller.must(), name)
 
 
-@routes("GET", "/jobs/{job}/config", kind="text/yaml", answers={200: "The job file, its secrets masked"})
+@routes("GET", "/jobs/{job}/config", kind="text/yaml", answers={200: "The job file, its secrets masked"}, shape=OBJECT)
 async def job_config(request: Request) -> Response:
     """The job file of a job, its secrets masked."""
     text = await request.site.team.config(request.caller.team, full_name(request))
@@ -218,7 +220,7 @@ async def job_ssh(request: Request) -> Response:
     raise HttpError(404, "NoJobSshInfoError", f"SSH info of job {full_name(request)} is not found.")
 
 
-@routes("PUT", "/jobs/{job}/tag", body=_TAG)
+@routes("PUT", "/jobs/{job}/tag", body=_TAG, shape=DONE)
 async def add_tag(request: Request) -> Response:
     """Give a job a tag."""
     tag = check(await request.data(), _TAG)["value"]
@@ -226,7 +228,7 @@ async def add_tag(request: Request) -> Response:
     return json_response({"status": 200, "message": f"Add tag {tag} for job {full_name(request)} successfully."})
 
 
-@routes("DELETE", "/jobs/{job}/tag", body=_TAG)
+@routes("DELETE", "/jobs/{job}/tag", body=_TAG, shape=DONE)
 async def remove_tag(request: Request) -> Response:
     """Take a tag from a job."""
     tag = check(await request.data() or {"value": request.query.get("value")}, _TAG)["value"]
@@ -234,7 +236,12 @@ async def remove_tag(request: Request) -> Response:
     return json_response({"status": 200, "message": f"Delete tag {tag} from job {full_name(request)} successfully."})
 
 
-@routes("GET", "/jobs/{job}/events", query=(Query("type", "Only these.", {"type": "string", "enum": ["Normal", "Warning"]}),))
+@routes(
+    "GET",
+    "/jobs/{job}/events",
+    query=(Query("type", "Only these.", {"type": "string", "enum": ["Normal", "Warning"]}),),
+    shape=a("Events"),
+)
 async def job_events(request: Request) -> Response:
     """What happened to a job, in the form of Kubernetes events."""
     kind = request.query.get("type", "")

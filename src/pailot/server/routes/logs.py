@@ -8,6 +8,7 @@ from urllib.parse import quote
 from ...runtime.logs import STREAMS
 from ..http import TEXT, HttpError, Response, Stream, json_response
 from ..routing import KEY, Query, Routes
+from ..schemas import a
 from ..sse import event, last_id, stream
 from .attempts import role_of, whole
 from .jobs import full_name
@@ -41,7 +42,12 @@ _TAIL = (
 )
 
 
-@routes("GET", "/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/{taskAttempt}/logs", query=_TAIL)
+@routes(
+    "GET",
+    "/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/{taskAttempt}/logs",
+    query=_TAIL,
+    shape=a("Locations"),
+)
 async def log_locations(request: Request) -> Response:
     """Where the logs of a task attempt are."""
     name, attempt, index = full_name(request), whole(request, "attempt"), whole(request, "index")

@@ -8,6 +8,7 @@ from ..answers.alerts import alert_json
 from ..answers.kubernetes import Selector, node_list, pod_list
 from ..http import JSON, HttpError, Response, json_response, to_json
 from ..routing import TOKEN, TOKEN_ADMIN, Query, Routes
+from ..schemas import a, many
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _POD_QUERY = (
 )
 
 
-@routes("GET", "/kubernetes/nodes", "/api/v1/kubernetes/nodes", auth=TOKEN_ADMIN)
+@routes("GET", "/kubernetes/nodes", "/api/v1/kubernetes/nodes", auth=TOKEN_ADMIN, shape=a("KubernetesList"))
 async def nodes(request: Request) -> Response:
     """The machine as a list of Kubernetes nodes."""
     site = request.site
@@ -28,7 +29,7 @@ async def nodes(request: Request) -> Response:
     return json_response(node_list(await site.team.capacity(), site.node, alerts, site.metrics.started))
 
 
-@routes("GET", "/kubernetes/pods", "/api/v1/kubernetes/pods", auth=TOKEN_ADMIN, query=_POD_QUERY)
+@routes("GET", "/kubernetes/pods", "/api/v1/kubernetes/pods", auth=TOKEN_ADMIN, query=_POD_QUERY, shape=a("KubernetesList"))
 async def pods(request: Request) -> Response:
     """The tasks of all jobs that are not over as a list of Kubernetes pods."""
     try:
@@ -40,7 +41,7 @@ async def pods(request: Request) -> Response:
     return Response(await request.site.call(lambda: to_json(pod_list(standing, selector, namespace))), kind=JSON)
 
 
-@routes("GET", "/alerts", auth=TOKEN)
+@routes("GET", "/alerts", auth=TOKEN, shape=many(a("Alert")))
 async def alerts(request: Request) -> Response:
     """What is wrong now, in Alertmanager's form: all of it for administrators, what concerns their jobs for others."""
     found = await request.site.team.alerts(request.caller.must())

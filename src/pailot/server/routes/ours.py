@@ -8,6 +8,7 @@ from ..bodies import check
 from ..http import Response, json_response
 from ..openapi import document
 from ..routing import OPEN, TOKEN, Query, Routes
+from ..schemas import DONE, OBJECT, SENT, STATE, TEXT, a, many, record
 from .jobs import full_name
 
 TYPE_CHECKING = False
@@ -24,26 +25,31 @@ _RERUN = Record(
 )
 
 
-@routes("GET", "/jobs/{job}/record", query=(Query("attempt", "Its tasks in this attempt.", {"type": "integer", "minimum": 0}),))
+@routes(
+    "GET",
+    "/jobs/{job}/record",
+    query=(Query("attempt", "Its tasks in this attempt.", {"type": "integer", "minimum": 0}),),
+    shape=a("Record"),
+)
 async def job_record(request: Request) -> Response:
     """A job as `pailot show --json` tells it."""
     attempt = request.number("attempt", 0) if request.query.get("attempt") else None
     return json_response(await request.site.team.record(request.caller.team, full_name(request), attempt))
 
 
-@routes("GET", "/jobs/{job}/journal")
+@routes("GET", "/jobs/{job}/journal", shape=many(a("JournalEntry")))
 async def job_journal(request: Request) -> Response:
     """What happened to a job, oldest first, as `pailot events --json` tells it."""
     return json_response(await request.site.team.journal(request.caller.team, full_name(request)))
 
 
-@routes("GET", "/jobs/{job}/plan")
+@routes("GET", "/jobs/{job}/plan", shape=OBJECT)
 async def job_plan(request: Request) -> Response:
     """What was planned, as `pailot plan --json` tells it."""
     return json_response(await request.site.team.plan(request.caller.team, full_name(request)))
 
 
-@routes("GET", "/jobs/{job}/why")
+@routes("GET", "/jobs/{job}/why", shape=record(state=STATE, lines=many(TEXT)))
 async def job_why(request: Request) -> Response:
     """Why a job is in the state it is in."""
     lines = await request.site.team.why(request.caller.team, full_name(request))
@@ -51,7 +57,7 @@ async def job_why(request: Request) -> Response:
     return json_response({"name": record.name, "state": record.state, "lines": lines})
 
 
-@routes("POST", "/jobs/{job}/rerun", limit="submit", body=_RERUN, answers={202: "The new job is kept, and will run"})
+@routes("POST", "/jobs/{job}/rerun", limit="submit", body=_RERUN, answers={202: "The new job is kept, and will run"}, shape=SENT)
 async def rerun(request: Request) -> Response:
     """Run a job again, under a new name."""
     body = check(await request.data() or {}, _RERUN)
@@ -61,7 +67,7 @@ async def rerun(request: Request) -> Response:
     return json_response({"status": 202, "message": f"Rerun as {record.name}.", "name": record.name}, 202)
 
 
-@routes("DELETE", "/jobs/{job}")
+@routes("DELETE", "/jobs/{job}", shape=DONE)
 async def delete_job(request: Request) -> Response:
     """Forget a finished job, with its logs."""
     name = full_name(request)
@@ -69,21 +75,21 @@ async def delete_job(request: Request) -> Response:
     return json_response({"status": 200, "message": f"Delete job {name} successfully."})
 
 
-@routes("GET", "/server", auth=TOKEN)
+@routes("GET", "/server", auth=TOKEN, shape=record(version=TEXT, engine=TEXT, warnings=many(TEXT)))
 async def server(request: Request) -> Response:
     """What whoever uses or runs the server should know of it."""
     warnings = await request.site.call(request.site.accounts.warnings)
     return json_response({"version": __version__, "engine": request.site.engine, "warnings": list(warnings)})
 
 
-@routes("GET", "/openapi.json", "/api/v1/openapi.json", auth=OPEN)
+@routes("GET", "/openapi.json", "/api/v1/openapi.json", auth=OPEN, shape=OBJECT)
 async def openapi(request: Request) -> Response:
     """This API in OpenAPI's form."""
     return json_response(document(request.site.routes))
 
 
 root = Routes("pailot", base="")
-root("GET", "/openapi.json", auth=OPEN, hidden=True)(openapi)
+root("GET", "/openapi.json", auth=OPEN, hidden=True, shape=OBJECT)(openapi)
 
 
 @root("GET", "/metrics", auth=OPEN, kind="text/plain")

@@ -6,6 +6,7 @@ from ...protocol.shape import Anything, Flag, Record, Text
 from ..bodies import check
 from ..http import HttpError, json_response
 from ..routing import ADMIN, TOKEN, Query, Routes
+from ..schemas import MESSAGE, OLD_SERVER, OLD_STORAGE, STORAGE, a, many, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +46,13 @@ def _summary(name: str, data: Mapping[str, Any], defaults: tuple[str, ...]) -> d
     }
 
 
-@routes("GET", "/storages", query=(Query("default", "Only the user's default storages.", {"type": "boolean"}),), auth=TOKEN)
+@routes(
+    "GET",
+    "/storages",
+    query=(Query("default", "Only the user's default storages.", {"type": "boolean"}),),
+    auth=TOKEN,
+    shape=record(storages=many(a("Storage"))),
+)
 async def storages(request: Request) -> Response:
     """The storages that the caller may use."""
     defaults = await _defaults(request)
@@ -68,7 +75,7 @@ async def _defaults(request: Request) -> tuple[str, ...]:
     return tuple(found)
 
 
-@routes("GET", "/storages/{storage}", auth=TOKEN)
+@routes("GET", "/storages/{storage}", auth=TOKEN, shape=STORAGE)
 async def storage(request: Request) -> Response:
     """A storage: what it is and where."""
     name = request.parameters["storage"]
@@ -92,7 +99,7 @@ async def storage(request: Request) -> Response:
     )
 
 
-@routes("PUT", "/storages/{storage}", auth=ADMIN, body=_STORAGE, answers={201: "The storage is as asked for"})
+@routes("PUT", "/storages/{storage}", auth=ADMIN, body=_STORAGE, answers={201: "The storage is as asked for"}, shape=MESSAGE)
 async def put_storage(request: Request) -> Response:
     """Make or change a storage; groups say who may use it."""
     name = request.parameters["storage"]
@@ -103,7 +110,7 @@ async def put_storage(request: Request) -> Response:
     return json_response({"message": f"Storage {name} is kept."}, 201)
 
 
-@routes("DELETE", "/storages/{storage}", auth=ADMIN)
+@routes("DELETE", "/storages/{storage}", auth=ADMIN, shape=MESSAGE)
 async def delete_storage(request: Request) -> Response:
     """Forget a storage."""
     name = request.parameters["storage"]
@@ -129,14 +136,16 @@ async def _old(request: Request) -> dict[str, dict[str, Any]]:
     return {name: data for name, data in found.items() if not asked or name in asked}
 
 
-@routes("GET", "/storage/config", query=(Query("names", "Only these, separated by commas."),), auth=TOKEN)
+@routes(
+    "GET", "/storage/config", query=(Query("names", "Only these, separated by commas."),), auth=TOKEN, shape=many(OLD_STORAGE)
+)
 async def storage_configs(request: Request) -> Response:
     """Storages in a deprecated form."""
     defaults = await _defaults(request)
     return json_response([_config(name, data, defaults) for name, data in (await _old(request)).items()])
 
 
-@routes("GET", "/storage/config/{storage}", auth=TOKEN)
+@routes("GET", "/storage/config/{storage}", auth=TOKEN, shape=OLD_STORAGE)
 async def storage_config(request: Request) -> Response:
     """A storage in a deprecated form."""
     found, defaults = await _old(request), await _defaults(request)
@@ -144,13 +153,13 @@ async def storage_config(request: Request) -> Response:
     return json_response(_config(name, found[name], defaults))
 
 
-@routes("GET", "/storage/server", query=(Query("names", "Only these, separated by commas."),), auth=TOKEN)
+@routes("GET", "/storage/server", query=(Query("names", "Only these, separated by commas."),), auth=TOKEN, shape=many(OLD_SERVER))
 async def storage_servers(request: Request) -> Response:
     """Servers of storages in a deprecated form."""
     return json_response([_server(name, data) for name, data in (await _old(request)).items()])
 
 
-@routes("GET", "/storage/server/{storage}", auth=TOKEN)
+@routes("GET", "/storage/server/{storage}", auth=TOKEN, shape=OLD_SERVER)
 async def storage_server(request: Request) -> Response:
     """The server of a storage in a deprecated form."""
     name = request.parameters["storage"]

@@ -7,6 +7,7 @@ from ...service.accounts import LIFE_SECONDS, LONGEST_LIFE, SHORTEST_LIFE, NoSuc
 from ..bodies import check
 from ..http import HttpError, json_response
 from ..routing import BROWSER, OPEN, TOKEN, Routes
+from ..schemas import LOGIN, MESSAGE, SWITCH, TEXT, many, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,16 @@ _LOGIN = Record(
 )
 
 
-@routes("POST", "/authn/basic/login", "/api/v1/authn/basic/login", "/api/v1/token", "/api/v2/tokens", auth=OPEN, body=_LOGIN)
+@routes(
+    "POST",
+    "/authn/basic/login",
+    "/api/v1/authn/basic/login",
+    "/api/v1/token",
+    "/api/v2/tokens",
+    auth=OPEN,
+    body=_LOGIN,
+    shape=LOGIN,
+)
 async def login(request: Request) -> Response:
     """Log in with a password; answers a token."""
     body = check(await request.data() or {}, _LOGIN)
@@ -42,34 +52,34 @@ async def login(request: Request) -> Response:
     return json_response({"user": account.username, "token": token, "admin": account.admin, "hasGitHubPAT": has_pat})
 
 
-@routes("DELETE", "/authn/basic/logout", "/api/v1/authn/basic/logout", auth=BROWSER)
+@routes("DELETE", "/authn/basic/logout", "/api/v1/authn/basic/logout", auth=BROWSER, shape=MESSAGE)
 async def logout(request: Request) -> Response:
     """Log out: the token that is used for this ends."""
     await request.site.call(request.site.accounts.revoke, request.caller.token, request.caller.account)
     return json_response({"message": "Logout successfully"})
 
 
-@routes("GET", "/tokens", "/api/v1/token", auth=BROWSER)
+@routes("GET", "/tokens", "/api/v1/token", auth=BROWSER, shape=record(tokens=many(TEXT)))
 async def tokens(request: Request) -> Response:
     """The caller's tokens."""
     return json_response({"tokens": await request.site.call(request.site.accounts.tokens, request.caller.username)})
 
 
-@routes("POST", "/tokens/application", "/api/v1/token/application", auth=BROWSER)
+@routes("POST", "/tokens/application", "/api/v1/token/application", auth=BROWSER, shape=record(token=TEXT, application=SWITCH))
 async def application_token(request: Request) -> Response:
     """A token for a program; it lasts until it is revoked."""
     token = await request.site.call(request.site.accounts.grant_application, request.caller.username)
     return json_response({"token": token, "application": True})
 
 
-@routes("GET", "/tokens/check", "/api/v1/token/check", auth=TOKEN)
+@routes("GET", "/tokens/check", "/api/v1/token/check", auth=TOKEN, shape=record(username=TEXT, application=SWITCH, admin=SWITCH))
 async def check_token(request: Request) -> Response:
     """What the caller's token says."""
     claims = dict(request.caller.bearer.claims) if request.caller.bearer else {}
     return json_response({**claims, "admin": request.caller.account.admin})
 
 
-@routes("DELETE", "/tokens/{token}", "/api/v1/token/{token}", auth=BROWSER)
+@routes("DELETE", "/tokens/{token}", "/api/v1/token/{token}", auth=BROWSER, shape=MESSAGE)
 async def revoke(request: Request) -> Response:
     """Make a token worthless."""
     await request.site.call(request.site.accounts.revoke, request.parameters["token"], request.caller.account)

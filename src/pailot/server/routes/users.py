@@ -8,6 +8,7 @@ from ...service.team.errors import Conflict
 from ..bodies import check
 from ..http import HttpError, json_response
 from ..routing import ADMIN, BROWSER, TOKEN, Routes
+from ..schemas import MESSAGE, a, many
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _public(extension: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-@routes("GET", "/users/{user}", "/user/{user}", "/api/v1/user/{user}", auth=TOKEN)
+@routes("GET", "/users/{user}", "/user/{user}", "/api/v1/user/{user}", auth=TOKEN, shape=a("User"))
 async def user(request: Request) -> Response:
     """A user."""
     try:
@@ -92,14 +93,14 @@ async def user(request: Request) -> Response:
     return json_response(user_json(account, request.caller.account))
 
 
-@routes("GET", "/users", "/user", "/api/v1/user", auth=TOKEN)
+@routes("GET", "/users", "/user", "/api/v1/user", auth=TOKEN, shape=many(a("User")))
 async def users(request: Request) -> Response:
     """All users."""
     viewer = request.caller.account
     return json_response([user_json(each, viewer) for each in await request.site.call(request.site.accounts.accounts)])
 
 
-@routes("POST", "/users", "/user", auth=ADMIN, body=_CREATE, answers={201: "The user is there"})
+@routes("POST", "/users", "/user", auth=ADMIN, body=_CREATE, answers={201: "The user is there"}, shape=MESSAGE)
 async def create_user(request: Request) -> Response:
     """Make a user."""
     body = check(await request.data(), _CREATE)
@@ -120,7 +121,7 @@ async def create_user(request: Request) -> Response:
     return json_response({"message": "User is created successfully", "warnings": list(warnings)}, 201)
 
 
-@routes("PUT", "/users", "/user", auth=ADMIN, body=_UPDATE, answers={201: "The user is changed"})
+@routes("PUT", "/users", "/user", auth=ADMIN, body=_UPDATE, answers={201: "The user is changed"}, shape=MESSAGE)
 async def update_user(request: Request) -> Response:
     """Change a user."""
     body = check(await request.data(), _UPDATE)
@@ -143,7 +144,7 @@ async def update_user(request: Request) -> Response:
     return _changed()
 
 
-@routes("PUT", "/users/me", "/user/me", auth=BROWSER, body=_ME, answers={201: "The user is changed"})
+@routes("PUT", "/users/me", "/user/me", auth=BROWSER, body=_ME, answers={201: "The user is changed"}, shape=MESSAGE)
 async def update_me(request: Request) -> Response:
     """Change oneself: address, password, extension."""
     body = check(await request.data(), _ME)
@@ -162,7 +163,7 @@ async def update_me(request: Request) -> Response:
     return _changed()
 
 
-@routes("DELETE", "/users/{user}", "/user/{user}", auth=ADMIN)
+@routes("DELETE", "/users/{user}", "/user/{user}", auth=ADMIN, shape=MESSAGE)
 async def delete_user(request: Request) -> Response:
     """Remove a user; its jobs stay."""
     await request.site.call(request.site.accounts.delete_user, request.parameters["user"])
@@ -195,7 +196,9 @@ _PASSWORD_BODY = Record({"oldPassword": _PASSWORD, "newPassword": _PASSWORD}, re
 _DONE = {201: "The user is changed"}
 
 
-@routes("PUT", "/users/{user}/extension", "/user/{user}/extension", auth=BROWSER, body=_EXTENSION_BODY, answers=_DONE)
+@routes(
+    "PUT", "/users/{user}/extension", "/user/{user}/extension", auth=BROWSER, body=_EXTENSION_BODY, answers=_DONE, shape=MESSAGE
+)
 async def set_extension(request: Request) -> Response:
     """Change a user's extension."""
     body = check(await request.data(), _EXTENSION_BODY)
@@ -204,7 +207,9 @@ async def set_extension(request: Request) -> Response:
     return _changed()
 
 
-@routes("PUT", "/users/{user}/grouplist", "/user/{user}/grouplist", auth=ADMIN, body=_GROUPLIST_BODY, answers=_DONE)
+@routes(
+    "PUT", "/users/{user}/grouplist", "/user/{user}/grouplist", auth=ADMIN, body=_GROUPLIST_BODY, answers=_DONE, shape=MESSAGE
+)
 async def set_grouplist(request: Request) -> Response:
     """Set the groups of a user."""
     body = check(await request.data(), _GROUPLIST_BODY)
@@ -212,7 +217,7 @@ async def set_grouplist(request: Request) -> Response:
     return _changed()
 
 
-@routes("PUT", "/users/{user}/group", "/user/{user}/group", auth=ADMIN, body=_GROUP_BODY, answers=_DONE)
+@routes("PUT", "/users/{user}/group", "/user/{user}/group", auth=ADMIN, body=_GROUP_BODY, answers=_DONE, shape=MESSAGE)
 async def join_group(request: Request) -> Response:
     """Put a user into a group."""
     body = check(await request.data(), _GROUP_BODY)
@@ -220,7 +225,7 @@ async def join_group(request: Request) -> Response:
     return _changed()
 
 
-@routes("DELETE", "/users/{user}/group", "/user/{user}/group", auth=ADMIN, body=_GROUP_BODY, answers=_DONE)
+@routes("DELETE", "/users/{user}/group", "/user/{user}/group", auth=ADMIN, body=_GROUP_BODY, answers=_DONE, shape=MESSAGE)
 async def leave_group(request: Request) -> Response:
     """Take a user out of a group."""
     body = check(await request.data(), _GROUP_BODY)
@@ -235,6 +240,7 @@ async def leave_group(request: Request) -> Response:
     auth=ADMIN,
     body=_CLUSTERS_BODY,
     answers=_DONE,
+    shape=MESSAGE,
 )
 async def set_virtual_clusters(request: Request) -> Response:
     """Set the virtual clusters that a user may use."""
@@ -243,7 +249,7 @@ async def set_virtual_clusters(request: Request) -> Response:
     return _changed()
 
 
-@routes("PUT", "/users/{user}/password", "/user/{user}/password", auth=BROWSER, body=_PASSWORD_BODY, answers=_DONE)
+@routes("PUT", "/users/{user}/password", "/user/{user}/password", auth=BROWSER, body=_PASSWORD_BODY, answers=_DONE, shape=MESSAGE)
 async def set_password(request: Request) -> Response:
     """Change a password."""
     body = check(await request.data(), _PASSWORD_BODY)
@@ -257,7 +263,7 @@ async def set_password(request: Request) -> Response:
     return _changed()
 
 
-@routes("PUT", "/users/{user}/email", "/user/{user}/email", auth=BROWSER, body=_EMAIL_BODY, answers=_DONE)
+@routes("PUT", "/users/{user}/email", "/user/{user}/email", auth=BROWSER, body=_EMAIL_BODY, answers=_DONE, shape=MESSAGE)
 async def set_email(request: Request) -> Response:
     """Change the address for notifications."""
     body = check(await request.data(), _EMAIL_BODY)
@@ -265,7 +271,7 @@ async def set_email(request: Request) -> Response:
     return _changed()
 
 
-@routes("PUT", "/users/{user}/admin", "/user/{user}/admin", auth=ADMIN, body=_ADMIN_BODY, answers=_DONE)
+@routes("PUT", "/users/{user}/admin", "/user/{user}/admin", auth=ADMIN, body=_ADMIN_BODY, answers=_DONE, shape=MESSAGE)
 async def set_admin(request: Request) -> Response:
     """Make a user an administrator, or not."""
     body = check(await request.data(), _ADMIN_BODY)

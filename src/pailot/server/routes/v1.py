@@ -7,6 +7,7 @@ from ..answers.v1 import v1_detail, v1_item
 from ..bodies import parse_body
 from ..http import YAML, HttpError, Response, decode, json_response, to_json
 from ..routing import READER, Query, Routes
+from ..schemas import MESSAGE, OBJECT, TEXT, a, many, record
 from .jobs import EXECUTION, config_json, execute, job_query
 
 TYPE_CHECKING = False
@@ -46,13 +47,13 @@ def _newest(store: ServerStore, name: str) -> str | None:
     return f"{found.user}~{found.name}" if found else None
 
 
-@routes("GET", "/jobs", query=(Query("username", "Only this user's."),), auth=READER, limit="list")
+@routes("GET", "/jobs", query=(Query("username", "Only this user's."),), auth=READER, limit="list", shape=many(OBJECT))
 async def v1_jobs(request: Request) -> Response:
     """List jobs, the newest first."""
     return await _list(request, job_query(request))
 
 
-@routes("GET", "/user/{user}/jobs", auth=READER, limit="list")
+@routes("GET", "/user/{user}/jobs", auth=READER, limit="list", shape=many(OBJECT))
 async def v1_user_jobs(request: Request) -> Response:
     """List a user's jobs."""
     return await _list(request, job_query(request).replace(users=(request.parameters["user"],)))
@@ -66,20 +67,27 @@ async def _list(request: Request, query: JobQuery) -> Response:
     return Response(await request.site.call(listed), kind=b"application/json; charset=utf-8")
 
 
-@routes("POST", "/jobs", limit="submit", body=job_shape(), body_kinds=_V1_KINDS, answers=_SENT)
+@routes("POST", "/jobs", limit="submit", body=job_shape(), body_kinds=_V1_KINDS, answers=_SENT, shape=MESSAGE)
 async def v1_submit(request: Request) -> Response:
     """Submit a job of version 1 (JSON or a nested form) or 2 (YAML)."""
     return await _submit(request, "")
 
 
-@routes("POST", "/user/{user}/jobs", limit="submit", body=job_shape(), body_kinds=_V1_KINDS, answers=_SENT)
+@routes("POST", "/user/{user}/jobs", limit="submit", body=job_shape(), body_kinds=_V1_KINDS, answers=_SENT, shape=MESSAGE)
 async def v1_user_submit(request: Request) -> Response:
     """Submit a job for oneself."""
     return await _submit(request, "")
 
 
 @routes(
-    "PUT", "/jobs/{job}", "/api/v1/user/{user}/jobs/{job}", limit="submit", body=job_shape(), body_kinds=_V1_KINDS, answers=_SENT
+    "PUT",
+    "/jobs/{job}",
+    "/api/v1/user/{user}/jobs/{job}",
+    limit="submit",
+    body=job_shape(),
+    body_kinds=_V1_KINDS,
+    answers=_SENT,
+    shape=MESSAGE,
 )
 async def v1_put(request: Request) -> Response:
     """Submit a job under the name in the path."""
@@ -126,14 +134,14 @@ def _numbers(value: Any) -> Any:
     return told
 
 
-@routes("GET", "/jobs/{job}", auth=READER)
+@routes("GET", "/jobs/{job}", auth=READER, shape=record(name=TEXT, jobStatus=OBJECT, taskRoles=a("TaskRoles")))
 async def v1_job(request: Request) -> Response:
     """A job with its tasks."""
     shown = await request.site.team.detail(request.caller.team, await _name(request))
     return json_response(v1_detail(shown, request.site.succeeded))
 
 
-routes("GET", "/user/{user}/jobs/{job}", auth=READER)(v1_job)
+routes("GET", "/user/{user}/jobs/{job}", auth=READER, shape=record(name=TEXT, jobStatus=OBJECT, taskRoles=a("TaskRoles")))(v1_job)
 
 
 async def _config(request: Request) -> Response:
@@ -147,7 +155,7 @@ _CONFIG_PATHS = (
     "/api/v1/user/{user}/jobs/{job}/config",
     "/api/v1/jobs/{user}/jobs/{job}/config",  # where OpenPAI's JavaScript SDK looks
 )
-routes("GET", *_CONFIG_PATHS, auth=READER, kind="text/yaml")(_config)
+routes("GET", *_CONFIG_PATHS, auth=READER, kind="text/yaml", shape=OBJECT)(_config)
 
 
 async def _ssh(request: Request) -> Response:
@@ -171,7 +179,9 @@ async def _delete(request: Request) -> Response:
     return json_response({"message": f"deleted job {name.partition('~')[2]} successfully"}, 202)
 
 
-routes("DELETE", "/jobs/{job}", "/api/v1/user/{user}/jobs/{job}", answers={202: "It is gone, or stopping"})(_delete)
+routes("DELETE", "/jobs/{job}", "/api/v1/user/{user}/jobs/{job}", answers={202: "It is gone, or stopping"}, shape=MESSAGE)(
+    _delete
+)
 
 
 async def _execute(request: Request) -> Response:
@@ -181,6 +191,11 @@ async def _execute(request: Request) -> Response:
     return json_response({"message": f"execute job {name.partition('~')[2]} successfully"}, 202)
 
 
-routes("PUT", "/jobs/{job}/executionType", "/api/v1/user/{user}/jobs/{job}/executionType", body=EXECUTION, answers={202: "Told"})(
-    _execute
-)
+routes(
+    "PUT",
+    "/jobs/{job}/executionType",
+    "/api/v1/user/{user}/jobs/{job}/executionType",
+    body=EXECUTION,
+    answers={202: "Told"},
+    shape=MESSAGE,
+)(_execute)

@@ -7,6 +7,7 @@ from ...service.team.errors import Conflict
 from ..bodies import check
 from ..http import HttpError, json_response
 from ..routing import ADMIN, Routes
+from ..schemas import MESSAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _LIST = OneOf("a list, or names separated by commas", ListOf(Text()), Text())
 _CLUSTERS = Record({"virtualClusters": _LIST, "virtualCluster": _LIST}, what="in the request")
 
 
-@routes("PUT", "/user", auth=ADMIN, body=_PUT, answers={201: "The user is as asked for"})
+@routes("PUT", "/user", auth=ADMIN, body=_PUT, answers={201: "The user is as asked for"}, shape=MESSAGE)
 async def v1_put_user(request: Request) -> Response:
     """Make a user, or with `modify` change one."""
     body = check(await request.data(), _PUT)
@@ -45,7 +46,7 @@ async def v1_put_user(request: Request) -> Response:
     return json_response({"message": "update successfully"}, 201)
 
 
-@routes("DELETE", "/user", auth=ADMIN, body=_DELETE)
+@routes("DELETE", "/user", auth=ADMIN, body=_DELETE, shape=MESSAGE)
 async def v1_delete_user(request: Request) -> Response:
     """Remove a user; its jobs stay."""
     body = check(await request.data(), _DELETE)
@@ -53,7 +54,7 @@ async def v1_delete_user(request: Request) -> Response:
     return json_response({"message": "remove successfully"})
 
 
-@routes("PUT", "/user/{user}/virtualClusters", auth=ADMIN, body=_CLUSTERS, answers={201: "The user is changed"})
+@routes("PUT", "/user/{user}/virtualClusters", auth=ADMIN, body=_CLUSTERS, answers={201: "The user is changed"}, shape=MESSAGE)
 async def v1_set_clusters(request: Request) -> Response:
     """Set the virtual clusters that a user may use: a list, or a text with commas."""
     body = check(await request.data() or {}, _CLUSTERS)

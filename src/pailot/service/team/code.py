@@ -1,6 +1,7 @@
 """Code that was sent along: archives by their SHA-256, each unpacked once.
 
 code/DIGEST/archive.tar.gz    as it came          code/DIGEST/tree/   what is in it; tasks get copies
+code/DIGEST/users/            who has sent it: to know a digest is not to have the content
 """
 
 from __future__ import annotations
@@ -37,6 +38,29 @@ class CodeStore:
 
     def has(self, digest: str) -> bool:
         return os.path.isdir(os.path.join(self.folder, self._checked(digest), "tree"))
+
+    def may_use(self, digest: str, user: str) -> bool:
+        """Whether this user has sent it."""
+        return self.has(digest) and os.path.exists(self._grant(digest, user))
+
+    def grant(self, digest: str, user: str) -> None:
+        """This user has sent it."""
+        path = self._grant(digest, user)
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        with open(path, "ab"):
+            pass
+
+    def _grant(self, digest: str, user: str) -> str:
+        name = hashlib.sha256(user.encode("utf-8", "surrogatepass")).hexdigest()[:32]  # a user's name may be longer than a file's
+        return os.path.join(self.folder, self._checked(digest), "users", name)
+
+    async def compare(self, digest: str, content: AsyncIterator[bytes]) -> None:
+        """Whether somebody has what is here already: only who has the content can send it."""
+        seen = hashlib.sha256()
+        async for piece in content:
+            seen.update(piece)
+        if seen.hexdigest() != digest:
+            raise BadRequest(f"the content has the SHA-256 {seen.hexdigest()}, not {digest}")
 
     async def receive(self, digest: str, content: AsyncIterator[bytes]) -> int:
         """Keep an archive; answers its size. Whatever is wrong with it, nothing of it stays."""

@@ -134,8 +134,8 @@ class Team:
         Forbidden for a virtual cluster that is not the caller's, NoSuchCode, ShuttingDown.
         """
         self._check_open()
-        if code is not None and not self.code.has(code):
-            raise NoSuchCode(f"no code with the SHA-256 {code} was uploaded")
+        if code is not None and not self.code.may_use(code, caller.name):
+            raise NoSuchCode(f"{caller.name} has uploaded no code with the SHA-256 {code}")
 
         def prepare() -> Prepared:
             return self.reader.prepare(text, caller.name, name=name, secrets=secrets, with_code=code is not None)
@@ -291,8 +291,10 @@ class Team:
         record = await self.get(caller, job)
         plan = await self._plan(record)
         if record.tasks > 64:
-            return await asyncio.to_thread(facts.detail, record, plan, attempt)
-        return facts.detail(record, plan, attempt)
+            shown = await asyncio.to_thread(facts.detail, record, plan, attempt)
+        else:
+            shown = facts.detail(record, plan, attempt)
+        return shown if self.policy.may_read(caller, record) else shown.replace(readable=False)
 
     async def task_attempts(
         self, caller: Caller | None, job: str, attempt: int | None, role: str, index: int
@@ -319,6 +321,10 @@ class Team:
             "tags": list(record.tags),
             "labels": dict(record.labels),
         }
+        if not self.policy.may_read(caller, record):  # where its logs are is nobody else's business either
+            shown["folder"] = None
+            for task in (task for role in shown["taskRoles"].values() for task in role["tasks"]):
+                task["logs"] = {}
         return {**shown, **more}
 
     async def journal(self, caller: Caller | None, job: str) -> list[dict[str, Any]]:
@@ -415,15 +421,22 @@ class Team:
 
     # Code
 
-    async def has_code(self, digest: str) -> bool:
-        """Whether an archive with this SHA-256 was uploaded."""
-        return self.code.has(digest)
+    async def has_code(self, caller: Caller, digest: str) -> bool:
+        """Whether the caller has uploaded an archive with this SHA-256; what others have is not told."""
+        return self.code.may_use(digest, caller.name)
 
     async def put_code(self, caller: Caller, digest: str, content: AsyncIterator[bytes]) -> bool:
-        """Keep a .tar.gz; False if it was there. BadRequest where digest or archive are wrong (paths that lead out of it)."""
+        """Keep a .tar.gz; False if the caller had sent it before. What somebody else has sent is kept once for both.
+
+        BadRequest where digest or archive are wrong (paths that lead out of it).
+        """
         self._check_open()
-        new = not self.code.has(digest)
-        size = await self.code.receive(digest, content) if new else 0
+        new, size = not self.code.may_use(digest, caller.name), 0
+        if not self.code.has(digest):
+            size = await self.code.receive(digest, content)
+        elif new:
+            await self.code.compare(digest, content)
+        await asyncio.to_thread(self.code.grant, digest, caller.name)
         await self.writer.do(lambda: self.store.code.add(digest, size, time.time()))
         return new
 

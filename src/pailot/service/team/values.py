@@ -139,3 +139,5 @@ class JobDetail(Value):
     retry_delay: float | None
     """Seconds until the next attempt, while one is waited for."""
     roles: Mapping[str, tuple[TaskView, ...]]
+    readable: bool = True
+    """Whether the caller may read its logs, of which `last_lines` are a part."""
