@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pailot.store.server import JobRecord, ServerStore, StoreError, database, new_id
+from pailot.store.server import postgres as postgresql
 from tests.postgres import Postgres
 
 WRITER = """
@@ -166,6 +167,39 @@ def test_the_file_is_the_owners_alone(tmp_path: Path) -> None:
         os.umask(old)
     assert os.stat(tmp_path / "home" / "server.db").st_mode & 0o777 == 0o600
     assert os.stat(tmp_path / "home").st_mode & 0o777 == 0o700
+
+
+def test_one_server_at_a_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From whatever home; whoever only looks may come at any time."""
+    monkeypatch.setattr(postgresql, "CLAIM_SECONDS", 0.2)
+    with ServerStore.open(url, alone=True) as first:
+        with pytest.raises(StoreError, match="another server uses this database already") as error:
+            ServerStore.open(url, alone=True)
+        one_line(error)
+        with ServerStore.open(url) as looker:
+            assert looker.jobs.count() == 0
+        first.jobs.add(job("first"), "", "")
+    with ServerStore.open(url, alone=True) as second:
+        assert second.jobs.count() == 1
+
+
+def test_a_server_keeps_its_database_when_postgresql_is_started_anew(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgresql, "CLAIM_SECONDS", 0.2)
+    url = postgres.new_url()
+    with ServerStore.open(url, alone=True) as first:
+        postgres.stop()
+        postgres.start()
+        first.jobs.add(job("after"), "", "")
+        with pytest.raises(StoreError, match="another server"):
+            ServerStore.open(url, alone=True)
+        postgres.stop()
+        postgres.start()
+        with ServerStore.open(url, alone=True) as second:  # was faster
+            second.jobs.add(job("of-second"), "", "")
+            with pytest.raises(StoreError, match="another server"):
+                first.jobs.add(job("of-first"), "", "")
+        with pytest.raises(StoreError, match="is closed"):  # its numbers would be those that the other one gave
+            first.jobs.add(job("at-last"), "", "")
 
 
 def test_a_postgresql_that_is_started_anew(postgres: Postgres) -> None:

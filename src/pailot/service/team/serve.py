@@ -51,7 +51,7 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
     _spread(jobs)
     lock = take_lock(home)
     try:
-        store = ServerStore.open(database(settings))
+        store = ServerStore.open(database(settings), alone=True)
         try:
             check_key(store, SecretBox(home))
             library = Library(settings.library, home=home, cache=settings.cache, fresh_seconds=settings.library_cache_seconds)

@@ -80,10 +80,15 @@ class ServerStore:
         self.meta = Meta(database)
 
     @classmethod
-    def open(cls, where: str) -> ServerStore:
-        """A path, `sqlite:///path` or `postgresql://…`; made if it is not there, and brought to the newest form."""
+    def open(cls, where: str, *, alone: bool = False) -> ServerStore:
+        """A path, `sqlite:///path` or `postgresql://…`; made if it is not there, and brought to the newest form.
+
+        `alone` is for a server: StoreError where another server has it.
+        """
         database = _connect(where)
         try:
+            if alone:
+                database.claim()
             migrate(database)
             return cls(database)
         except BaseException:

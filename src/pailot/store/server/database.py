@@ -29,6 +29,7 @@ CACHE_KB = 2048
 IDLE_CONNECTIONS = 4
 """Connections that are kept for the next reader; a crowd of readers may have needed more."""
 DAMAGED = "the server's database is damaged ({}); put a copy of it back"
+TAKEN = "{}: another server uses this database already; stop it, or choose another one (setting database)"
 INTEGER_LIMIT = 1 << 63
 
 
@@ -102,6 +103,10 @@ class Database:
         self._after: list[Callable[[], None]] = []
         self._broken: StoreError | None = None
         self._closed = False
+
+    def claim(self) -> None:
+        """Have it for one server alone, until it is closed or its process ends; StoreError where another one has it."""
+        raise NotImplementedError
 
     def write(self) -> Batch:
         """`with database.write() as batch:` everything in it is kept together, or nothing."""
@@ -222,6 +227,7 @@ class SQLite(Database):
     def __init__(self, path: str) -> None:
         super().__init__()
         self.place = self.path = path
+        self._claim = -1
         self._free: list[sqlite3.Connection] = []
         try:
             os.makedirs(os.path.dirname(path) or ".", 0o700, exist_ok=True)
@@ -230,6 +236,19 @@ class SQLite(Database):
             if new:
                 os.chmod(path, 0o600)
         except (sqlite3.Error, OSError) as error:
+            raise self._said(error) from None
+
+    def claim(self) -> None:
+        import fcntl
+
+        try:
+            self._claim = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._claim)
+            self._claim = -1
+            raise StoreError(TAKEN.format(self.place)) from None
+        except OSError as error:
             raise self._said(error) from None
 
     def _connect(self) -> sqlite3.Connection:
@@ -266,6 +285,8 @@ class SQLite(Database):
                 for connection in (*self._free, self._writer):
                     _close(connection)
                 self._free.clear()
+                if self._claim >= 0:
+                    os.close(self._claim)
 
     def copy_to(self, file: str) -> None:
         """A copy of the whole database as it is at this moment."""

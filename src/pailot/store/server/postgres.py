@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from .. import StoreError
-from .database import IDLE_CONNECTIONS, Database, Duplicate, checked
+from .database import IDLE_CONNECTIONS, TAKEN, Database, Duplicate, checked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 10
 LOCK_SECONDS = 10
+CLAIM_SECONDS = 5
+"""As long as a connection of a server that was killed may still be there."""
+CLAIM = 0x7061696C6F74
 DUPLICATE = "23505"
+LOCKED = "55P03"
 
 
 class PostgreSQL(Database):
@@ -32,6 +36,7 @@ class PostgreSQL(Database):
         self._url = url
         self.place = _without_password(self._psycopg, url)
         self._free: list[psycopg.Connection[Row]] = []
+        self._claimed = False
         self._writer = self._connect()
 
     def _connect(self) -> psycopg.Connection[Row]:
@@ -51,6 +56,23 @@ class PostgreSQL(Database):
         except self._psycopg.Error as error:
             raise self._said(error) from None
         return connection
+
+    def claim(self) -> None:
+        """The lock belongs to the connection that writes, and is taken again with each new one."""
+        self._claimed = True
+        self._take(self._writer)
+
+    def _take(self, connection: psycopg.Connection[Row]) -> None:
+        try:
+            connection.execute(f"SET lock_timeout = {CLAIM_SECONDS * 1000:.0f}")
+            connection.execute("SELECT pg_advisory_lock(%s)", (CLAIM,))
+            connection.execute("RESET lock_timeout")
+        except self._psycopg.Error as error:
+            connection.close()
+            if error.sqlstate == LOCKED:
+                self.close()  # what we remember of it is no longer true
+                raise StoreError(TAKEN.format(self.place)) from None
+            raise self._said(error) from None
 
     def stream(self, sql: str, values: Sequence[Any] = (), size: int = 5_000) -> Iterator[list[Row]]:
         connection = self._borrow()
@@ -124,6 +146,8 @@ class PostgreSQL(Database):
         for again in (True, False):
             if self._writer.closed:
                 self._writer = self._connect()
+                if self._claimed:
+                    self._take(self._writer)
             try:
                 self._writer.execute("BEGIN")
                 return
@@ -184,7 +208,7 @@ def _reason(error: psycopg.Error) -> str:
         return "the disk of the database is full"
     if kind in ("25006", "42501"):
         return f"cannot be written: {text}"
-    if kind == "55P03":
+    if kind == LOCKED:
         return f"others have kept the database locked for {LOCK_SECONDS} s"
     if not kind or kind.startswith(("08", "57P")):
         return f"the database does not answer: {text}"
