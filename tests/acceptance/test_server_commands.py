@@ -207,6 +207,13 @@ def test_an_invalid_job_is_refused_before_it_is_sent(me: Home) -> None:
     assert "error[unknown-prerequisite]" in done.err
 
 
+def test_tags_in_any_order_of_words(me: Home) -> None:
+    submit(me, job(role("true"), name="worded"))
+    assert me.pailot("tag", "worded", "one", "two").lines == ["one", "two"]
+    assert me.pailot("tag", "worded", "--remove", "one").lines == ["two"]
+    assert me.pailot("tag", "--remove", "worded", "two").lines == []
+
+
 def test_tags(me: Home) -> None:
     submit(me, job(role("true"), name="tagged"))
     assert me.pailot("tag", "tagged", "one", "two").lines == ["one", "two"]
@@ -255,7 +262,7 @@ def test_logging_in_and_out(server: Server, tmp_path: Path) -> None:
     home.environment["XDG_CONFIG_HOME"] = str(tmp_path / "config")
     (home.cwd / "wrong").write_text("battery-staple\n")
     wrong = home.pailot("login", server.url, "--user", "admin", "--password-file", "wrong")
-    assert (wrong.status, "battery" in wrong.err) == (2, False)
+    assert (wrong.status, "battery" in wrong.err) == (5, False)
     (home.cwd / "right").write_text(PASSWORD)
     told = json.loads(home.pailot("login", server.url, "--user", "admin", "--password-file", "right", "--json").out)
     file = Path(told["file"])
@@ -272,6 +279,28 @@ def test_no_server_there(tmp_path: Path) -> None:
     assert (done.status, done.err.strip()) == (4, "pailot: http://127.0.0.1:1 cannot be reached: Connection refused")
     (home.cwd / "job.yaml").write_text(job(role("true")))
     assert home.pailot("submit", "job.yaml").status == 2
+
+
+def test_addresses_and_tokens_that_cannot_work(server: Server, me: Home) -> None:
+    """One clear line each."""
+    tls = server.url.replace("http://", "https://")
+    me.environment.pop("PAILOT_TOKEN", None)
+    for address, token, status, text in (
+        ("http://", "", 2, "'http://' is no address of a server; it looks like http://host:9186"),
+        ("ftp://host", "", 2, "'ftp://host' is no address of a server; it looks like http://host:9186"),
+        (tls, "t", 4, f"{tls} cannot be reached: it does not speak TLS; is it http:// that is meant?"),
+        (f"{server.url}/elsewhere", "t", 4, f"{server.url}/elsewhere answers, but not as OpenPAI's API does"),
+        (server.url, "rubbish", 5, "Your token is invalid; pailot login logs in"),
+        (server.url, "two\nlines", 5, "the token (PAILOT_TOKEN, or a file) is none: it has characters that no token has"),
+    ):
+        me.environment["PAILOT_TOKEN"] = token
+        done = me.pailot("ps", "--server", address)
+        assert (done.status, done.err) == (status, f"pailot: {text}\n"), address
+    me.environment["PAILOT_TOKEN"] = ""
+    (me.cwd / "wrong").write_text("not-the-horse\n")
+    done = me.pailot("login", server.url, "--user", "admin", "--password-file", "wrong")
+    assert (done.status, done.err) == (5, "pailot: Password is incorrect.\n")
+    assert me.pailot("ps").status == 0  # a login that fails changes nothing
 
 
 def test_following_goes_on_over_a_restart_of_the_server(tmp_path: Path) -> None:

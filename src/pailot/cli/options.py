@@ -104,8 +104,8 @@ class _Options:
                 if not words:
                     raise _Unusual("too few")
                 given[destination] = _converted(words.pop(0), details)
-            elif amount == "+" and (destination, details) == self.positional[-1]:
-                if not words:
+            elif amount in ("+", "*") and (destination, details) == self.positional[-1]:
+                if not words and amount == "+":
                     raise _Unusual("too few")
                 given[destination] = [_converted(word, details) for word in words]
                 words.clear()

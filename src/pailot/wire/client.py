@@ -6,7 +6,7 @@ import json
 
 from ..values import Value
 from . import stream
-from .errors import NotFound, NotTheApi, Refused, Unreachable, WireError
+from .errors import Denied, NotFound, NotTheApi, Refused, Unreachable, WireError
 from .http import TIMEOUT, Http
 
 TYPE_CHECKING = False
@@ -49,7 +49,10 @@ class Client:
     def user(self) -> str:
         """Whose token it is; the server is asked where that is not known."""
         if not self._user:
-            self._user = str(self.whoami().get("username") or "")
+            try:
+                self._user = str(self.whoami().get("username") or "")
+            except NotFound:
+                raise NotTheApi(f"{self.server} answers, but not as OpenPAI's API does") from None
         return self._user
 
     def close(self) -> None:
@@ -76,7 +79,12 @@ class Client:
         body: dict[str, Any] = {"username": username, "password": password}
         if expiration is not None:
             body["expiration"] = int(expiration)
-        answer: dict[str, Any] = self._json("POST", "/authn/basic/login", body)
+        try:
+            answer: dict[str, Any] = self._json("POST", "/authn/basic/login", body)
+        except Refused as error:  # OpenPAI answers 400 to a wrong password
+            if error.code in ("IncorrectPasswordError", "NoUserError"):
+                raise Denied(error.message, error.status, error.code) from None
+            raise
         self.http.token, self._user = answer["token"], answer["user"]
         return answer
 

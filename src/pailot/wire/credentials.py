@@ -33,7 +33,8 @@ class BadCredentials(PailotError):
 
 def normal(server: str) -> str:
     """An address as it is remembered: 'host:9186' becomes 'http://host:9186', without a slash at its end."""
-    server = server.strip().rstrip("/")
+    server = server.strip()
+    server = server.rstrip("/") if not server.endswith("://") else server
     if "://" not in server:
         server = f"http://{server}"
     for ending in ("/api/v2", "/api/v1"):
@@ -52,7 +53,7 @@ def chosen(option: str | None, environment: Mapping[str, str] | None = None) -> 
     if not server:
         return None
     kept = known.get("servers", {}).get(server) or {}
-    token = environment.get("PAILOT_TOKEN") or kept.get("token") or ""
+    token = environment.get("PAILOT_TOKEN", "").strip() or kept.get("token") or ""
     return Login(server, token, "" if environment.get("PAILOT_TOKEN") else kept.get("user") or "")
 
 

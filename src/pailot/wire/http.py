@@ -142,6 +142,8 @@ class Http:
             raise NotSent(ConnectionAbortedError("interrupted"))
         sent = {"Accept": "application/json", "User-Agent": "pailot", **(headers or {})}
         if self.token:
+            if not (self.token.isascii() and self.token.isprintable()):
+                raise Denied("the token (PAILOT_TOKEN, or a file) is none: it has characters that no token has", 401)
             sent["Authorization"] = f"Bearer {self.token}"
         connection.request(method, self.prefix + path, body, sent)
         return connection.getresponse()
@@ -228,8 +230,21 @@ def words(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, OSError):
-        return error.strerror or str(error) or type(error).__name__
+        return _of_tls(error) or error.strerror or str(error) or type(error).__name__
     return str(error) or type(error).__name__
+
+
+def _of_tls(error: OSError) -> str:
+    """What a failed handshake means; nothing for other errors."""
+    reason = getattr(error, "reason", None)
+    if not isinstance(reason, str):
+        return ""
+    if reason == "CERTIFICATE_VERIFY_FAILED":
+        why = getattr(error, "verify_message", "") or "it cannot be verified"
+        return f"its certificate is not trusted ({why}); SSL_CERT_FILE names more that are"
+    if reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_EOF_WHILE_READING", "RECORD_LAYER_FAILURE"):
+        return "it does not speak TLS; is it http:// that is meant?"
+    return f"TLS fails ({reason.replace('_', ' ').lower()})"
 
 
 def refusal(reply: Reply, server: str) -> Refused:
