@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from cryptography.fernet import Fernet
 
 from pailot.store import SecretBox
 from pailot.store.server import JobRecord, ServerStore, new_id
+from pailot.store.server.checking import check_key
 
 
 def pailot(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -34,6 +39,7 @@ def home(tmp_path: Path) -> Path:
             ended = time.time() - days * 86400
             record = JobRecord(id, "ann", f"job{number}", 1.0, state="FAILED", started=1.0, ended=ended, folder=str(folder))
             store.jobs.add(record, "", "", box.seal(id, {"a": "secret"}))
+        check_key(store, box)
     return tmp_path
 
 
@@ -48,6 +54,48 @@ def test_check(home: Path) -> None:
     assert done.stderr == f"pailot: job {folder.name}: its folder {folder} is gone\n"
     done = pailot(home, "serve", "--check", "--json")
     assert json.loads(done.stdout) == {"problems": [f"job {folder.name}: its folder {folder} is gone"], "jobs": 3, "users": 0}
+
+
+def _damage(home: Path) -> None:
+    with open(home / "server.db", "r+b") as stream:
+        stream.seek(4096)
+        stream.write(os.urandom(5 * 4096))
+
+
+def _newer(home: Path) -> None:
+    with closing(sqlite3.connect(home / "server.db", isolation_level=None)) as opened:
+        opened.execute("PRAGMA user_version = 99")
+
+
+def _without_code(home: Path) -> None:
+    with ServerStore.open(str(home / "server.db")) as store:
+        store.code.add("ab" * 32, 1, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (_damage, "is damaged"),
+        (lambda home: (home / "server.db").write_bytes(b"no database at all" * 100), "is damaged"),
+        (lambda home: (home / "server.db").write_bytes(b""), "no server has run in this home yet"),
+        (_newer, "written by a newer Pailot"),
+        (lambda home: (home / "keys" / "secret.key").unlink(), "the key is gone"),
+        (lambda home: SecretBox(str(home))._replace(Fernet.generate_key() + b"\n"), "this is not the key"),
+        (lambda home: (home / "keys" / "secret.key").chmod(0o644), "others than its owner can read it"),
+        (lambda home: (home / "server.db").chmod(0o660), "others than its owner can write it"),
+        (lambda home: home.chmod(0o755), "others than its owner can read it"),
+        (_without_code, "is gone; jobs that were submitted with it cannot be started"),
+    ],
+)
+def test_check_finds_what_is_wrong_and_changes_nothing(home: Path, harm: Callable[[Path], object], words: str) -> None:
+    home.chmod(0o700)
+    harm(home)
+    before = (home / "server.db").read_bytes()
+    done = pailot(home, "serve", "--check")
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (home / "server.db").read_bytes() == before
 
 
 def test_rotate_keys(home: Path) -> None:

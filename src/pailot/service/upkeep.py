@@ -10,6 +10,8 @@ from ..values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..settings import Settings
     from ..store.server import ServerStore
 
@@ -19,6 +21,8 @@ UNUSED_CODE_DAYS = 7
 GIVEN_UP_DAYS = 14
 """Messages that could not be delivered for so long are dropped."""
 AT_ONCE = 200
+LITTLE_SPACE = 50_000_000
+"""Bytes on the disk below which a server will soon refuse jobs."""
 SEALED = "secrets.sealed"
 
 
@@ -31,15 +35,15 @@ class Removed(Value):
     messages: int = 0
 
 
-def opened(settings: Settings) -> ServerStore:
-    """The store of a home in which a server has run; it may be running."""
+def opened(settings: Settings, *, as_it_is: bool = False) -> ServerStore:
+    """The store of a home in which a server has run; it may be running. `as_it_is` changes nothing."""
     from ..store.server import ServerStore
     from .team.serve import database
 
     where = database(settings)
-    if "://" not in where and not os.path.exists(where):
+    if "://" not in where and not (os.path.exists(where) and os.path.getsize(where)):
         raise StoreError(f"{where}: no server has run in this home yet")
-    return ServerStore.open(where)
+    return ServerStore.open(where, as_it_is=as_it_is)
 
 
 def collect_server(settings: Settings, now: float, *, keep_days: float, keep_last: int, dry_run: bool) -> int | None:
@@ -153,4 +157,29 @@ def check(store: ServerStore, home: str) -> list[str]:
     """Everything that is wrong with a home, a line each."""
     from ..store.server.checking import verify
 
-    return verify(store, SecretBox(home))
+    return [*_places(store, home), *verify(store, SecretBox(home))]
+
+
+def _places(store: ServerStore, home: str) -> Iterator[str]:
+    """Files and folders of the home: who can read them, what is missing, whether there is room."""
+    keys = os.path.join(home, "keys")
+    files = [os.path.join(keys, name) for name in (sorted(os.listdir(keys)) if os.path.isdir(keys) else ())]
+    if store.database.kind == "sqlite":
+        files.append(store.place)
+    for path, forbidden in ((home, 0o066), (keys, 0o077), *((file, 0o077) for file in files)):
+        try:
+            mode = os.stat(path).st_mode & 0o777
+        except OSError:
+            continue  # told below, where it matters
+        if mode & forbidden:
+            yield f"{path}: others than its owner can {'write' if mode & 0o022 else 'read'} it; chmod go-rw {path}"
+    if store.accounts.count_users() and not os.path.exists(os.path.join(keys, "token.key")):
+        yield f"{os.path.join(keys, 'token.key')}: is gone, and with it every token; everybody has to log in again"
+    for digest in store.code.digests():
+        if not os.path.isdir(os.path.join(home, "code", digest)):
+            yield f"{os.path.join(home, 'code', digest)}: is gone; jobs that were submitted with it cannot be started"
+    if not os.path.isdir(home):
+        return  # with a database elsewhere there may be none yet
+    space = os.statvfs(home)
+    if space.f_bavail * space.f_frsize < LITTLE_SPACE:
+        yield f"{home}: only {space.f_bavail * space.f_frsize / 1e6:.0f} MB are left on its disk; pailot gc removes old jobs"

@@ -9,7 +9,7 @@ import pytest
 
 from pailot.store.server import JobQuery, ServerStore, StoreError, User, _connect
 from pailot.store.server.database import Database, SQLite
-from pailot.store.server.migrations import MIGRATIONS, migrate
+from pailot.store.server.migrations import MIGRATIONS, check_form, migrate
 
 FORMS = sorted(Path(__file__).parent.joinpath("forms").glob("*.sql"), key=lambda path: int(path.stem))
 
@@ -108,3 +108,15 @@ def test_the_file_is_copied_before(tmp_path: Path) -> None:
     connection = sqlite3.connect(copy)
     assert connection.execute("SELECT value FROM meta").fetchall() == [("before",)]
     connection.close()
+
+
+def test_who_only_looks_changes_no_form(url: str) -> None:
+    database = _connect(url)
+    with pytest.raises(StoreError, match="holds nothing of a server"):
+        check_form(database)
+    migrate(database)
+    check_form(database)
+    with pytest.raises(StoreError, match=f"has the older form {len(MIGRATIONS)}"):
+        check_form(database, (*MIGRATIONS, ("UPDATE meta SET value = 'after'",)))
+    assert database.version() == len(MIGRATIONS)
+    database.close()

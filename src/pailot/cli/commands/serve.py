@@ -74,19 +74,26 @@ def _look_after(args: Namespace, settings: Settings) -> int:
     import sys
 
     from ...service.upkeep import check, opened, rotate_keys
+    from ...store import StoreError
 
-    with opened(settings) as store:
-        if args.rotate_keys:
+    if args.rotate_keys:
+        with opened(settings) as store:
             count = rotate_keys(store, settings.home, forget=args.forget_old_keys)
-            print(json.dumps({"sealed": count}) if args.json else f"sealed the secrets of {count} jobs with a new key")
+        print(json.dumps({"sealed": count}) if args.json else f"sealed the secrets of {count} jobs with a new key")
         if not args.check:
             return OK
-        found = check(store, settings.home)
-        jobs, users = store.jobs.count(), store.accounts.count_users()
-        if args.json:
-            print(json.dumps({"problems": found, "jobs": jobs, "users": users}))
-        elif not found:
-            print(f"all is well with {store.place}: {jobs} jobs, {users} users")
-        for line in () if args.json else found:
-            print(f"pailot: {line}", file=sys.stderr)
+    place = ""
+    counted: dict[str, int | None] = {"jobs": None, "users": None}
+    try:
+        with opened(settings, as_it_is=True) as store:
+            place, found = store.place, check(store, settings.home)
+            counted = {"jobs": store.jobs.count(), "users": store.accounts.count_users()}
+    except StoreError as error:  # so damaged that it cannot be looked at any further
+        found = [str(error)]
+    if args.json:
+        print(json.dumps({"problems": found, **counted}))
+    elif not found:
+        print(f"all is well with {place}: {counted['jobs']} jobs, {counted['users']} users")
+    for line in () if args.json else found:
+        print(f"pailot: {line}", file=sys.stderr)
     return FAILED if found else OK

@@ -18,7 +18,7 @@ from ..index import new_id
 from .accounts import Accounts
 from .database import SQLite
 from .jobs import Jobs
-from .migrations import migrate
+from .migrations import check_form, migrate
 from .records import (
     APPLICATION,
     BROWSER,
@@ -80,16 +80,20 @@ class ServerStore:
         self.meta = Meta(database)
 
     @classmethod
-    def open(cls, where: str, *, alone: bool = False) -> ServerStore:
+    def open(cls, where: str, *, alone: bool = False, as_it_is: bool = False) -> ServerStore:
         """A path, `sqlite:///path` or `postgresql://…`; made if it is not there, and brought to the newest form.
 
-        `alone` is for a server: StoreError where another server has it.
+        `alone` is for a server: StoreError where another server has it. `as_it_is` is for who only looks: StoreError where it
+        has another form.
         """
         database = _connect(where)
         try:
             if alone:
                 database.claim()
-            migrate(database)
+            if as_it_is:
+                check_form(database)
+            else:
+                migrate(database)
             return cls(database)
         except BaseException:
             database.close()

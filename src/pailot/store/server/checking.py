@@ -109,7 +109,8 @@ def _groups(store: ServerStore) -> Iterator[str]:
 
 def _secrets(store: ServerStore, box: SecretBox) -> Iterator[str]:
     try:
-        check_key(store, box)
+        if store.meta.get(KEY_CHECK) is not None:  # else no server has come that far, and nothing is to be changed here
+            check_key(store, box)
     except StoreError as error:
         yield str(error)
         return

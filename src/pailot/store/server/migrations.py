@@ -147,10 +147,7 @@ def migrate(database: Database, steps: Sequence[Sequence[str]] = MIGRATIONS) -> 
     copied = False
     while True:
         version = database.version()
-        if version > len(steps):
-            raise StoreError(
-                f"{database.place}: written by a newer Pailot (form {version}, this one knows {len(steps)}); upgrade Pailot"
-            )
+        _check_not_newer(database, version, steps)
         if version == len(steps):
             return
         if version and not copied:
@@ -162,3 +159,20 @@ def migrate(database: Database, steps: Sequence[Sequence[str]] = MIGRATIONS) -> 
             for statement in steps[version]:
                 batch.execute(database.words(statement))
             database.set_version(version + 1)
+
+
+def check_form(database: Database, steps: Sequence[Sequence[str]] = MIGRATIONS) -> None:
+    """StoreError unless it has the newest form; nothing is changed."""
+    version = database.version()
+    _check_not_newer(database, version, steps)
+    if not version:
+        raise StoreError(f"{database.place}: holds nothing of a server; pailot serve fills it")
+    if version < len(steps):
+        raise StoreError(f"{database.place}: has the older form {version}; the next start brings it to form {len(steps)}")
+
+
+def _check_not_newer(database: Database, version: int, steps: Sequence[Sequence[str]]) -> None:
+    if version > len(steps):
+        raise StoreError(
+            f"{database.place}: written by a newer Pailot (form {version}, this one knows {len(steps)}); upgrade Pailot"
+        )

@@ -126,6 +126,10 @@ class Code:
         with self._database.write() as batch:
             return batch.execute("UPDATE code_blobs SET used = ? WHERE digest = ?", (now, digest))[1] > 0
 
+    def digests(self) -> list[str]:
+        """Of all that there are."""
+        return [row[0] for row in self._database.read("SELECT digest FROM code_blobs ORDER BY digest")]
+
     def unused(self, before: float, limit: int = 100) -> list[CodeBlob]:
         """Not used since a moment, and no job that is still kept has it."""
         rows = self._database.read(
