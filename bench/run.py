@@ -27,7 +27,7 @@ from running import Figure, after_the_end, launcher_memory, log_throughput, many
 from server_http import server_http
 from server_list import server_list
 from server_memory import server_memory
-from server_throughput import server_followers, server_latency, server_throughput
+from server_throughput import server_followers, server_latency, server_restart, server_throughput
 from slurm import slurm
 
 from pailot.planning import plan
@@ -208,6 +208,7 @@ MEASURES: dict[str, Callable[..., list[Figure]]] = {
     "server-http": server_http,
     "server-throughput": server_throughput,
     "server-latency": server_latency,
+    "server-restart": server_restart,
     "server-followers": server_followers,
     "server-memory": server_memory,
 }

@@ -94,7 +94,8 @@ class Served:
     def __init__(self, folder: str, **settings: str) -> None:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PAILOT_", "XDG_"))}
         self.home = Path(folder) / "home"
-        environment = {
+        self.folder, self.port = folder, 0
+        self.environment = {
             **kept,
             "HOME": folder,
             "TMPDIR": folder,
@@ -107,20 +108,34 @@ class Served:
             "PAILOT_GPUS": "none",
             **settings,
         }
-        with (Path(folder) / "errors").open("wb") as errors:
+        self.token = ""
+        self._start()
+
+    def _start(self) -> None:
+        errors = Path(self.folder) / "errors"
+        with errors.open("ab") as stream:
             self.process = subprocess.Popen(
-                [str(PAILOT), "serve", "--port", "0", "--stop-jobs", "--json"],
-                env=environment,
-                cwd=folder,
+                [str(PAILOT), "serve", "--port", str(self.port), "--stop-jobs", "--json"],
+                env=self.environment,
+                cwd=self.folder,
                 stdout=subprocess.PIPE,
-                stderr=errors,
+                stderr=stream,
             )
         assert self.process.stdout
         line = self.process.stdout.readline()
         if not line:
-            raise Failed(f"the server did not start: {(Path(folder) / 'errors').read_text()}")
+            raise Failed(f"the server did not start: {errors.read_text()}")
         self.port = int(json.loads(line)["url"].rpartition(":")[2].split("/")[0])
-        self.token = ""
+
+    def restart(self) -> float:
+        """Killed as by a power cut, and started anew on the same port; the seconds until it has taken up its jobs and answers."""
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout
+        self.process.stdout.close()
+        began = time.perf_counter()
+        self._start()
+        return time.perf_counter() - began
 
     def close(self) -> None:
         self.process.terminate()
@@ -166,7 +181,7 @@ class Connection:
         self.writer.close()
 
 
-async def submit_all(served: Served, names: list[str], command: str = "echo hello") -> float:
+async def submit_all(served: Served, names: list[str], command: str = "echo hello", *, to_the_end: bool = True) -> float:
     """All jobs from several connections, to the end of the last; answers seconds."""
     waiting = iter(names)
     began = time.perf_counter()
@@ -178,7 +193,8 @@ async def submit_all(served: Served, names: list[str], command: str = "echo hell
         line.close()
 
     await asyncio.gather(*(submitter() for _ in range(CONNECTIONS)))
-    await all_ended(served)
+    if to_the_end:
+        await all_ended(served)
     return time.perf_counter() - began
 
 
@@ -232,6 +248,40 @@ def _peer(python: str, program: str, count: int, folder: str) -> float:
     if done.returncode:
         raise Failed(f"a peer failed: {done.stderr[-2000:]}")
     return float(done.stdout.split()[-1])
+
+
+def server_restart(*, quick: bool) -> list[Figure]:
+    """From the start of a server, after `kill -9` of the one before, to all running jobs taken up again and told as running."""
+    jobs, starts = (40, 3) if quick else (200, 10)
+    with tempfile.TemporaryDirectory(prefix="pailot-bench-") as folder:
+        served = Served(folder, PAILOT_CPUS=str(jobs))
+        try:
+
+            async def running() -> int:
+                connection = await served.open()
+                found = json.loads(await connection.ask("GET", "/api/v2/jobs?state=RUNNING"))
+                connection.close()
+                return len(found)
+
+            async def begin() -> None:
+                await served.login()
+                await submit_all(served, [f"long-{number}" for number in range(jobs)], "sleep 1000", to_the_end=False)
+                while await running() < jobs:
+                    await asyncio.sleep(0.05)
+
+            asyncio.run(begin())
+            took = []
+            for _ in range(starts):
+                seconds = served.restart()
+                began = time.perf_counter()
+                if asyncio.run(running()) != jobs:
+                    raise Failed("not all jobs were taken up again")
+                took.append(seconds + time.perf_counter() - began)
+        finally:
+            served.close()
+    median = sorted(took)[len(took) // 2]
+    words = f"longest {max(took) * 1000:.0f} ms; most 1 s"
+    return [Figure(f"server: {jobs} running jobs taken up again", f"{median * 1000:.0f} ms", words, median, 1.0)]
 
 
 def server_latency(*, quick: bool) -> list[Figure]:

@@ -173,7 +173,7 @@ def _places(store: ServerStore, home: str) -> Iterator[str]:
             continue  # told below, where it matters
         if mode & forbidden:
             yield f"{path}: others than its owner can {'write' if mode & 0o022 else 'read'} it; chmod go-rw {path}"
-    if store.accounts.count_users() and not os.path.exists(os.path.join(keys, "token.key")):
+    if store.database.one("SELECT 1 FROM tokens") and not os.path.exists(os.path.join(keys, "token.key")):
         yield f"{os.path.join(keys, 'token.key')}: is gone, and with it every token; everybody has to log in again"
     for digest in store.code.digests():
         if not os.path.isdir(os.path.join(home, "code", digest)):

@@ -13,6 +13,7 @@ from pailot.service.upkeep import DAY, Removed, check, collect, rotate_keys
 from pailot.settings import Settings
 from pailot.store import SecretBox
 from pailot.store.server import JobQuery, JobRecord, ServerStore, StoreError, Token, User, listing, new_id
+from pailot.store.server.checking import check_key
 
 NOW = 1_700_000_000.0
 
@@ -163,8 +164,10 @@ def test_runs_without_a_server_get_the_new_key_too(store: ServerStore, tmp_path:
 
 def test_a_wrong_key_is_one_clear_line(store: ServerStore, tmp_path: Path) -> None:
     assert check(store, str(tmp_path / "one")) == []
+    check_key(store, SecretBox(str(tmp_path / "one")))
+    (tmp_path / "one").chmod(0o700)
     assert check(store, str(tmp_path / "one")) == []
-    (tmp_path / "two").mkdir()
+    (tmp_path / "two").mkdir(0o700)
     SecretBox(str(tmp_path / "two")).seal("x", {})
     (line,) = check(store, str(tmp_path / "two"))
     assert line.endswith("secret.key: this is not the key that the secrets of this server are sealed with; put that one back")
