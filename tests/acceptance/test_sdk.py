@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import pickle
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import pailot
 from pailot import Job, TaskRole
+from pailot.processor import Processor, Session
 from pailot.sdk.errors import RunError
 
 SECONDS = 120
@@ -157,6 +160,44 @@ def test_async() -> None:
     asyncio.run(work())
 
 
+def test_two_hundred_waits_cost_one_thread_and_leave_nothing_behind() -> None:
+    """A dozen runs that start at once; some waits are cancelled, some time out, all others see the end."""
+    os.mkfifo("gate")
+
+    def open_files() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    async def work() -> None:
+        runs = await asyncio.gather(
+            *[pailot.run_async(job("read line <gate || true", name=f"many-{n}"), cwd=os.getcwd()) for n in range(12)]
+        )
+        waits = [asyncio.ensure_future(runs[n % 12].wait_async(None if n % 10 else 0.01)) for n in range(200)]
+        await asyncio.wait(waits[::10])
+        assert all(isinstance(each.exception(), pailot.WaitTimeout) for each in waits[::10])
+        assert sum(thread.name == "runs that coroutines wait for" for thread in threading.enumerate()) == 1
+        for each in waits[1::10]:
+            each.cancel()
+        writer = await asyncio.to_thread(os.open, "gate", os.O_WRONLY)
+        os.close(writer)
+        for run in runs:
+            while not run.done:  # who opens the gate later than others finds it closed again
+                descriptor = os.open("gate", os.O_RDWR | os.O_NONBLOCK)
+                os.write(descriptor, b"go\n" * 12)
+                await run.wait_async(SECONDS)
+                os.close(descriptor)
+        ended = await asyncio.gather(*waits, return_exceptions=True)
+        assert [each for n, each in enumerate(ended) if n % 10 > 1] == ["SUCCEEDED"] * 160
+
+    gc.collect()  # what other tests left behind
+    before, threads = open_files(), threading.active_count()
+    asyncio.run(work())
+    for thread in threading.enumerate():
+        if thread.name in ("runs that coroutines wait for", "a wait of a coroutine"):
+            thread.join(SECONDS)
+    assert open_files() <= before
+    assert threading.active_count() == threads
+
+
 def test_a_driver_that_is_killed_is_noticed() -> None:
     run = pailot.run(job("echo up; sleep 1000"))
     assert next(iter(run.logs(follow=True))) == "up"
@@ -166,12 +207,68 @@ def test_a_driver_that_is_killed_is_noticed() -> None:
         run.result(SECONDS)
 
 
-def test_unusable_input_leaves_nothing_behind(home: Path) -> None:
-    with pytest.raises(pailot.EngineError, match="no engine 'nowhere'"):
-        pailot.run(job("true"), engine="nowhere")
-    with pytest.raises(pailot.InvalidJob, match="cannot be read"):
-        pailot.run("missing.yaml")
-    assert not home.exists()
+class Broken:
+    """What a user may get wrong, what is said to it, and that nothing was done before."""
+
+    TABLE: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
+        "no tasks": (lambda: Job("empty", {}), pailot.InvalidJob, "is empty; at least one entry is needed"),
+        "no commands": (lambda: Job("empty", {"main": TaskRole(commands=[], image="x")}), pailot.InvalidJob, "is an empty list"),
+        "unknown engine": (lambda: pailot.run(job("true"), engine="nowhere"), pailot.EngineError, "no engine 'nowhere'"),
+        "missing file": (
+            lambda: pailot.run("missing.yaml"),
+            pailot.InvalidJob,
+            r"missing\.yaml:1:1: error.*cannot be read: No such file",
+        ),
+        "missing name": (lambda: pailot.get("nobody"), pailot.NoSuchRun, "there is no run 'nobody'"),
+        "missing code folder": (
+            lambda: pailot.Client("http://127.0.0.1:9", "x").run(job("true"), code="missing"),
+            pailot.PailotError,
+            "there is no folder 'missing' to send along",
+        ),
+        "unreachable server": (
+            lambda: pailot.run(job("true"), server="http://127.0.0.1:9", token="x"),
+            pailot.Unreachable,
+            r"http://127\.0\.0\.1:9 cannot be reached: Connection refused",
+        ),
+        "no address": (lambda: pailot.Client("ftp://host", "x"), pailot.PailotError, "address"),
+        "no server": (pailot.Client, pailot.PailotError, "no server is known"),
+        "a server's options here": (lambda: pailot.run(job("true"), token="x"), TypeError, "are for a server; which one"),
+        "our options there": (
+            lambda: pailot.run(job("true"), server="http://127.0.0.1:9", cwd="."),
+            TypeError,
+            "the server's to choose",
+        ),
+        "bad override": (lambda: pailot.run(job("true"), overrides={"": 1}), pailot.PailotError, r"\w"),
+        "unknown parameter": (
+            lambda: pailot.run(job("echo <% $parameters.x %>")),
+            pailot.InvalidJob,
+            "parameters",
+        ),
+        "no driver for a bucket": (
+            lambda: Processor("debian", "true", session=Session(engine="local")).run(inputs={"a": "s4://bucket/x"}),
+            pailot.PailotError,
+            "there is no driver for s4://",
+        ),
+        "no such channel": (
+            lambda: Processor("debian", "true", session=Session(engine="local")).run(inputs={"bad name": "."}),
+            pailot.PailotError,
+            "channel",
+        ),
+    }
+
+
+@pytest.mark.parametrize("case", Broken.TABLE)
+def test_bad_input_is_one_clear_exception_before_any_side_effect(
+    case: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PAILOT_SERVER", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    work, kind, words = Broken.TABLE[case]
+    with pytest.raises(kind, match=words) as caught:
+        work()
+    assert type(caught.value).__module__ != "builtins" or kind is TypeError
+    assert not (home / "jobs").exists()
+    assert os.listdir() == []
 
 
 def test_a_bar_is_drawn_on_a_terminal_while_a_program_waits(capsys: pytest.CaptureFixture[str]) -> None:

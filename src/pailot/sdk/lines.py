@@ -23,7 +23,8 @@ class _Closing(Wire):
     """A client that closes its connection when nobody has it any more."""
 
     def __del__(self) -> None:
-        self.close()
+        if hasattr(self, "http"):  # its address was none
+            self.close()
 
 
 class Lines:

@@ -60,22 +60,33 @@ class Which(Value):
 
 
 class Quit:
-    """Ends a wait from another thread."""
+    """Ends a wait from another thread. It takes descriptors only where something is waited for with one."""
 
     def __init__(self) -> None:
         from threading import RLock
 
-        self.reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.is_set = False
         self._lock = RLock()  # a signal handler may set it while it is being looked at
         self._then: list[Callable[[], object]] = []
+        self._pipe: tuple[int, int] | None = None
+
+    @property
+    def reader(self) -> int:
+        """Readable when it is set."""
+        with self._lock:
+            if self._pipe is None:
+                self._pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+                if self.is_set:
+                    os.write(self._pipe[1], b"!")
+            return self._pipe[0]
 
     def set(self) -> None:
         with self._lock:
             if self.is_set:
                 return
             self.is_set = True
-            os.write(self._writer, b"!")
+            if self._pipe is not None:
+                os.write(self._pipe[1], b"!")
             told, self._then = self._then, []
         for work in told:
             work()
@@ -96,9 +107,15 @@ class Quit:
         poller.register(self.reader, select.POLLIN)
         poller.poll(max(0.0, seconds) * 1000)
 
+    def close(self) -> None:
+        """Nobody waits any more."""
+        with self._lock:
+            pipe, self._pipe = self._pipe, None
+        for descriptor in pipe or ():
+            os.close(descriptor)
+
     def __del__(self) -> None:
-        os.close(self.reader)
-        os.close(self._writer)
+        self.close()
 
 
 class Here:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from threading import Semaphore
 
 from .. import api
 from .job import prepared
@@ -15,6 +16,18 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..protocol import model
+
+STARTED_AT_ONCE = 4
+"""Runs share an index, which one of them at a time can write: with more at once some would lose patience."""
+_turns = Semaphore(STARTED_AT_ONCE)
+
+
+def _forked() -> None:
+    global _turns  # noqa: PLW0603  # a thread that is not here any more may hold it
+    _turns = Semaphore(STARTED_AT_ONCE)
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def run(
@@ -56,18 +69,19 @@ def run(
 
     chosen = engine or os.environ.get("PAILOT_ENGINE") or "local"
     check(chosen)
-    made = prepare(
-        read,
-        api.plan(read),
-        read.to_yaml(),
-        cwd=os.path.abspath(os.fspath(cwd) if cwd is not None else os.getcwd()),
-        work_dir=os.fspath(work_dir),
-        sandbox=sandbox,
-        detached=True,
-        engine=chosen,
-        labels=labels,
-    )
-    supervise(made)
+    with _turns:
+        made = prepare(
+            read,
+            api.plan(read),
+            read.to_yaml(),
+            cwd=os.path.abspath(os.fspath(cwd) if cwd is not None else os.getcwd()),
+            work_dir=os.fspath(work_dir),
+            sandbox=sandbox,
+            detached=True,
+            engine=chosen,
+            labels=labels,
+        )
+        supervise(made)
     return Run(Here(made.id, made.plan.name, made.folder.path))
 
 

@@ -51,6 +51,8 @@ async def in_thread(work: Callable[[Quit], Answer]) -> Answer:
             _tell(loop, _settle, answered, None, error)
         else:
             _tell(loop, _settle, answered, answer, None)
+        finally:
+            quit.close()
 
     threading.Thread(target=body, daemon=True, name="a wait of a coroutine").start()
     try:
@@ -77,6 +79,8 @@ async def each_in_thread(work: Callable[[Quit], Iterator[Answer]]) -> AsyncItera
             _tell(loop, found.put_nowait, ("error", error))
         else:
             _tell(loop, found.put_nowait, ("end", None))
+        finally:
+            quit.close()
 
     threading.Thread(target=body, daemon=True, name="an iteration of a coroutine").start()
     try:

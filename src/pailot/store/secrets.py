@@ -191,7 +191,7 @@ def _fernet() -> tuple[type[Fernet], type[MultiFernet]]:
     try:
         from cryptography.fernet import Fernet, MultiFernet
     except ImportError:
-        raise StoreError("to keep secrets install cryptography: pip install 'pailot[secrets]'") from None
+        raise StoreError("to keep secrets, cryptography is needed: pip install cryptography") from None
     return Fernet, MultiFernet
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -128,3 +129,80 @@ def test_any_command_survives(commands: dict[str, list[str]]) -> None:
         assert {problem.code for problem in error.problems if problem.is_error} <= {"yaml-syntax", "yaml-encoding"}  # noqa: PT017
         return
     assert {name: list(role.commands) for name, role in job.task_roles.items()} == texts
+
+
+NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,7}", fullmatch=True)
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Co", "Cn")), min_size=1, max_size=30).filter(
+    lambda text: "<%" not in text and "\ufeff" not in text
+)
+SCALARS = st.one_of(st.booleans(), st.integers(-(2**53), 2**53), st.floats(allow_nan=False, allow_infinity=False), TEXTS)
+CALLBACKS = st.builds(
+    Callback,
+    st.sampled_from(["containerStart", "containerExit", "taskSucceeds", "taskFails"]),
+    TEXTS | st.lists(TEXTS, min_size=1, max_size=2),
+    st.sampled_from([None, "fail", "ignore"]),
+)
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> dict[str, Any]:
+    """The arguments of any job that can be written with the builders."""
+    roles = draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
+    more: dict[str, Any] = {"version": draw(st.none() | TEXTS), "description": draw(st.none() | TEXTS)}
+    image = DockerImage("img", draw(TEXTS), auth=draw(st.none() | st.builds(Auth, TEXTS, TEXTS, st.none() | TEXTS)), **more)
+    tool = Script(
+        "tool", callbacks=draw(st.lists(CALLBACKS, max_size=2)), more=draw(st.dictionaries(st.just("key_of_mine"), SCALARS))
+    )
+    data, output = Data("set", draw(st.lists(TEXTS, min_size=1, max_size=2))), Output("out", draw(TEXTS))
+
+    def role() -> TaskRole:
+        instances = draw(st.integers(1, 9))
+        return TaskRole(
+            commands=draw(TEXTS | st.lists(TEXTS, min_size=1, max_size=3)),
+            image=draw(st.just(image) | st.sampled_from(["debian:12", "img"])),
+            instances=instances,
+            cpu=draw(st.integers(1, 99)),
+            memory_mb=draw(st.integers(64, 9999)),
+            gpu=draw(st.integers(0, 8)),
+            ports=draw(st.dictionaries(NAMES, st.integers(1, 5), max_size=2)),
+            shm_mb=draw(st.none() | st.integers(1, 64)),
+            infiniband=draw(st.none() | st.booleans()),
+            task_retry_count=draw(st.integers(0, 9)),
+            min_failed=draw(st.none() | st.integers(1, instances)),
+            min_succeeded=draw(st.none() | st.integers(1, instances)),
+            data=draw(st.sampled_from([None, data])),
+            output=draw(st.sampled_from([None, output])),
+            prerequisites=draw(st.sampled_from([(), (tool,), ("tool",)])),
+        )
+
+    commands = st.dictionaries(st.sampled_from(roles), st.lists(TEXTS, min_size=1, max_size=2), min_size=1, max_size=2)
+    deployment = draw(st.none() | st.builds(Deployment, st.just("there"), commands, commands))
+    return {
+        "name": draw(st.from_regex(r"[a-z][a-z0-9_-]{0,9}", fullmatch=True)),
+        "task_roles": {name: role() for name in roles},
+        "prerequisites": [image, tool],
+        "parameters": draw(st.dictionaries(NAMES, SCALARS, max_size=3)),
+        "secrets": draw(st.dictionaries(NAMES, TEXTS, max_size=2)),
+        "job_retry_count": draw(st.integers(0, 9)),
+        "deployments": [] if deployment is None else [deployment],
+        "deployment": None if deployment is None else draw(st.sampled_from([None, "there"])),
+        "virtual_cluster": draw(st.none() | NAMES),
+        "environment": draw(st.dictionaries(st.from_regex(r"[A-Z]{1,5}", fullmatch=True), TEXTS, max_size=2)),
+        "max_run_seconds": draw(st.none() | st.integers(1, 999)),
+        "extras": draw(st.none() | st.dictionaries(NAMES.filter(lambda name: name != "pailot"), SCALARS, max_size=2)),
+        **more,
+    }
+
+
+@given(jobs())
+def test_any_job_is_what_its_file_is_read_as_and_the_text_is_stable(written: dict[str, Any]) -> None:
+    job = Job(**written)
+    text = job.to_yaml(with_secrets=True)
+    again = pailot.loads(text)
+    assert again == job
+    assert again.to_yaml(with_secrets=True) == text
+    assert Job(**written).to_yaml(with_secrets=True) == text
+    assert pailot.loads(job.changed({}).to_yaml(with_secrets=True)) == job
+    assert yaml.safe_load(text)["taskRoles"].keys() == written["task_roles"].keys()
+    assert again.secrets.reveal() == written["secrets"]
+    assert {name: again.parameters[name] for name in written["parameters"]} == written["parameters"]
