@@ -48,7 +48,7 @@ soak: $(VENV)/.installed-dev node parts ## Run the tests with many more random i
 venv: $(VENV)/.installed-dev ## Make .venv with Pailot and the development tools
 
 clean: ## Remove .venv, node_modules and everything else that was made
-	rm -rf $(VENV) $(PEERS) $(ALIPAI) $(UPSTREAM)/node_modules $(CLIENTS)/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(ALIPAI) $(UPSTREAM)/node_modules $(CLIENTS)/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .schemathesis
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # pip 26 and newer write console scripts that start 10 ms faster than those of Debian 12's pip.

@@ -18,6 +18,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -423,7 +424,7 @@ def anchors_of(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", head.strip().lower()).replace(" ", "-") for head in heads}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "CHANGELOG.md", "CONTRIBUTING.md"])
 def test_every_link_leads_somewhere(name: str) -> None:
     file = ROOT / name
     for target in re.findall(r"\]\(([^)\s]+)\)", without_code(file.read_text(encoding="utf-8"))):
@@ -441,6 +442,29 @@ def test_every_page_is_linked_from_the_index() -> None:
     for file in DOCS.rglob("*.md"):
         name = file.relative_to(DOCS).as_posix()
         assert name == "index.md" or f"]({name})" in index
+
+
+# For whoever works on Pailot
+
+
+def test_the_map_of_the_house_has_every_room() -> None:
+    """One row a room, each after those that may use it."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(\w+)` \|", text.partition("## The map of the house")[2].partition("\n## ")[0], re.MULTILINE)
+    package = ROOT / "src" / "pailot"
+    rooms = {path.stem for path in package.glob("*.py")} | {path.parent.name for path in package.glob("*/__init__.py")}
+    assert sorted(told) == sorted(rooms - {"__init__", "__main__"})
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = next(each["layers"] for each in settings["tool"]["importlinter"]["contracts"] if each["type"] == "layers")
+    heights = {name: height for height, layer in enumerate(layers) for name in re.findall(r"\w+", layer)}
+    assert [heights[room] for room in told] == sorted(heights[room] for room in told)
+
+
+def test_every_make_target_that_is_told_of_exists() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for name in ("CONTRIBUTING.md", "README.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert set(re.findall(r"(?:`|^    )make ([a-z]+)", text, re.MULTILINE)) <= targets
 
 
 # Rewriting
