@@ -166,6 +166,8 @@ def describe(
         "started": row.started,
         "ended": row.ended,
         "engine": row.engine,
+        "tags": list(row.tags or ()),
+        "labels": dict(row.labels or {}),
         "folder": folder.path,
         "taskRoles": roles,
     }

@@ -314,13 +314,7 @@ class Team:
         if attempt is not None and not 0 <= attempt < max(1, folder.attempts()):
             raise NoSuchJob(f"job {record.user}~{record.name} has no attempt {attempt}")
         shown = await asyncio.to_thread(lambda: describe(record, folder, plan, attempt))
-        more = {
-            "exitCode": record.exit_code,
-            "reason": record.reason or None,
-            "retries": record.retries,
-            "tags": list(record.tags),
-            "labels": dict(record.labels),
-        }
+        more = {"exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
         if not self.policy.may_read(caller, record):  # where its logs are is nobody else's business either
             shown["folder"] = None
             for task in (task for role in shown["taskRoles"].values() for task in role["tasks"]):
