@@ -10,10 +10,12 @@ from ..values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any, Protocol
+    from collections.abc import Callable, Generator, Mapping, Sequence
+    from typing import Any, Protocol, TypeVar
 
     from ..planning import Plan
+
+    Answer = TypeVar("Answer")
 
 ABSENT, STARTING, RUNNING, ENDED, LOST = "absent", "starting", "running", "ended", "lost"
 
@@ -63,6 +65,17 @@ class Unreachable(EngineError):
     """The engine itself is not there, or does not answer."""
 
     exit_status = 4
+
+
+def through(steps: Generator[float | None, None, Answer], wait: Callable[[float | None], object]) -> Answer:
+    """Go through steps to their end, and do nothing else; `wait` is told until when they pause at the longest."""
+    while True:
+        try:
+            moment = next(steps)
+        except StopIteration as end:
+            answer: Answer = end.value
+            return answer
+        wait(moment)
 
 
 if TYPE_CHECKING:

@@ -20,34 +20,19 @@ from bisect import bisect_left, insort
 from heapq import heapify, heappop, heappush
 
 from ..values import Value
+from .ledger import CLASSES, NOTHING, OPPORTUNISTIC, Capacity, Ledger, Share, amounts_of, capacity_of, minus, plus, shares_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    Amounts = tuple[int, int, int]
-    """Thousandths of a CPU, MB of memory, GPUs."""
+    from .ledger import Amounts, Group
+
     Place = tuple[float, int, str]
     """Where in the line of its class: arrival, serial number, id."""
-    Group = tuple[int, str]
-    """Class and virtual cluster; opportunistic jobs of all clusters are one group."""
 
-CLASSES = ("crit", "prod", "test", "oppo")
-OPPORTUNISTIC = len(CLASSES) - 1
 PATIENCE = 16
 """So often the first in line is overtaken before room is kept for it."""
-NOTHING = (0, 0, 0)
-
-
-class Capacity(Value):
-    """What a machine has, or a virtual cluster is guaranteed of it."""
-
-    cpu: float = 0
-    memory_mb: int = 0
-    gpu: int = 0
-
-
-Share = Capacity
 
 
 class Request(Value):
@@ -134,10 +119,10 @@ class Queue:
     def resize(self, machine: Capacity, clusters: Mapping[str, Share]) -> None:
         """The machine or the shares are others now. Shares beyond the machine are cut in proportion."""
         self.machine, self.clusters = machine, dict(clusters)
-        self._total = _amounts(machine)
-        self._ledger = _Ledger(self._total, _shares(self._total, clusters))
+        self._total = amounts_of(machine)
+        self._ledger = Ledger(self._total, shares_of(self._total, clusters))
         for holding in self._running.values():
-            self._ledger.take(_group(holding.request), _amounts(holding.request), stopping=holding.stopping)
+            self._ledger.take(group_of(holding.request), amounts_of(holding.request), stopping=holding.stopping)
         again = [*self._never.values(), *(request for request, _, _ in self._requests.values())]
         self._never.clear()
         self._requests.clear()
@@ -151,7 +136,7 @@ class Queue:
         """A job waits from now on."""
         if request.id in self._requests or request.id in self._never or request.id in self._running:
             raise ValueError(f"{request.id} is in the queue already")
-        group, demand = _group(request), _amounts(request)
+        group, demand = group_of(request), amounts_of(request)
         if any(has < asked for has, asked in zip(self._ledger.most(group), demand)):  # noqa: B905  # Python 3.9
             self._never[request.id] = request
             return
@@ -171,7 +156,7 @@ class Queue:
             raise ValueError(f"{request.id} runs already")
         self._withdraw(request.id)
         self._running[request.id] = holding
-        self._ledger.take(_group(request), _amounts(request), stopping=holding.stopping)
+        self._ledger.take(group_of(request), amounts_of(request), stopping=holding.stopping)
         self._changed = True
 
     def stopping(self, job: str) -> None:
@@ -179,7 +164,7 @@ class Queue:
         holding = self._running.get(job)
         if holding is None or holding.stopping:
             return
-        group, demand = _group(holding.request), _amounts(holding.request)
+        group, demand = group_of(holding.request), amounts_of(holding.request)
         self._ledger.give(group, demand, stopping=False)
         self._running[job] = holding.replace(stopping=True)
         self._ledger.take(group, demand, stopping=True)
@@ -189,7 +174,7 @@ class Queue:
         """A running job has ended, or a waiting one is withdrawn; one that is not here is no mistake."""
         holding = self._running.pop(job, None)
         if holding is not None:
-            self._ledger.give(_group(holding.request), _amounts(holding.request), stopping=holding.stopping)
+            self._ledger.give(group_of(holding.request), amounts_of(holding.request), stopping=holding.stopping)
             self._changed = True
         self._withdraw(job)
 
@@ -211,15 +196,15 @@ class Queue:
 
     def used(self) -> Capacity:
         """What running jobs hold."""
-        return _capacity(_minus(self._total, self._ledger.free))
+        return capacity_of(minus(self._total, self._ledger.free))
 
     def used_by(self, vc: str) -> Capacity:
         """What the running jobs of a virtual cluster hold, the opportunistic included."""
         total = NOTHING
         for holding in self._running.values():
             if holding.request.vc == vc:
-                total = _plus(total, _amounts(holding.request))
-        return _capacity(total)
+                total = plus(total, amounts_of(holding.request))
+        return capacity_of(total)
 
     def decide(self, now: float = 0) -> Decision:
         """Start whom there is room for. The answer is taken as done: it is counted as running, or as stopping."""
@@ -249,7 +234,7 @@ class Queue:
         if found is None:
             return
         request, demand, place = found
-        group = _group(request)
+        group = group_of(request)
         line = self._orders[group[0]]
         del line[bisect_left(line, place)]
         if self._groups[group].remove(place, demand):
@@ -260,7 +245,7 @@ class Queue:
         request, demand, _ = self._requests[job]
         self._withdraw(job)
         self._running[job] = Holding(request, now)
-        self._ledger.take(_group(request), demand, stopping=False)
+        self._ledger.take(group_of(request), demand, stopping=False)
         self._changed = False
 
 
@@ -309,97 +294,6 @@ class _Line:
             line[:] = [place for place in line if place not in self.gone]
             heapify(line)
         self.gone.clear()
-
-
-class _Ledger:
-    """Who uses what: per cluster, of the shared rest, and what lies free."""
-
-    def __init__(self, total: Amounts, shares: Mapping[str, Amounts]) -> None:
-        self.shares = shares
-        self.shared = list(total)
-        for share in shares.values():
-            self.shared = [has - part for has, part in zip(self.shared, share)]  # noqa: B905  # Python 3.9
-        self.total = total
-        self.used: dict[str, Amounts] = {}
-        self.borrowed = [0, 0, 0]
-        """Of what is shared, by all clusters together."""
-        self.free: Amounts = total
-        self.leaving: Amounts = NOTHING
-        """Held by opportunistic jobs that are being stopped."""
-
-    def copy(self) -> _Ledger:
-        made = _Ledger.__new__(_Ledger)
-        made.__dict__.update(self.__dict__, used=dict(self.used), borrowed=list(self.borrowed))
-        return made
-
-    def most(self, group: Group) -> Amounts:
-        """What a job of that group can have at best."""
-        if group[0] == OPPORTUNISTIC:
-            return self.total
-        share = self.shares.get(group[1], NOTHING)
-        return (share[0] + self.shared[0], share[1] + self.shared[1], share[2] + self.shared[2])
-
-    def take(self, group: Group, demand: Amounts, *, stopping: bool) -> None:
-        self.free = _minus(self.free, demand)
-        if group[0] == OPPORTUNISTIC:
-            if stopping:
-                self.leaving = _plus(self.leaving, demand)
-        else:
-            self.book(group[1], demand)
-
-    def give(self, group: Group, demand: Amounts, *, stopping: bool) -> None:
-        self.free = _plus(self.free, demand)
-        if group[0] == OPPORTUNISTIC:
-            if stopping:
-                self.leaving = _minus(self.leaving, demand)
-        else:
-            self.book(group[1], (-demand[0], -demand[1], -demand[2]))
-
-    def book(self, vc: str, demand: Amounts) -> None:
-        """Count towards a cluster's share, and what exceeds it towards the shared rest."""
-        share, before = self.shares.get(vc, NOTHING), self.used.get(vc, NOTHING)
-        after = self.used[vc] = _plus(before, demand)
-        for kind in (0, 1, 2):
-            self.borrowed[kind] += max(0, after[kind] - share[kind]) - max(0, before[kind] - share[kind])
-
-    def lacking(self, vc: str, demand: Amounts) -> Amounts:
-        """What the cluster's share and the shared rest do not have for it."""
-        share, used = self.shares.get(vc, NOTHING), self.used.get(vc, NOTHING)
-        missing = [0, 0, 0]
-        for kind in (0, 1, 2):
-            if demand[kind]:
-                beyond = max(0, used[kind] + demand[kind] - share[kind]) - max(0, used[kind] - share[kind])
-                if beyond:
-                    missing[kind] = min(demand[kind], max(0, self.borrowed[kind] + beyond - self.shared[kind]))
-        return (missing[0], missing[1], missing[2])
-
-    def room(self, group: Group) -> Amounts:
-        """The most that `lacking` would not complain about; for an opportunistic job what is free."""
-        free = self.free
-        if group[0] == OPPORTUNISTIC:
-            return (max(0, free[0]), max(0, free[1]), max(0, free[2]))
-        share, used = self.shares.get(group[1], NOTHING), self.used.get(group[1], NOTHING)
-        shared, borrowed = self.shared, self.borrowed
-        return (
-            max(0, share[0] - used[0]) + max(0, shared[0] - borrowed[0]),
-            max(0, share[1] - used[1]) + max(0, shared[1] - borrowed[1]),
-            max(0, share[2] - used[2]) + max(0, shared[2] - borrowed[2]),
-        )
-
-    def permits(self, vc: str, demand: Amounts) -> bool:
-        return self.lacking(vc, demand) == NOTHING
-
-    def has_free(self, demand: Amounts) -> bool:
-        free = self.free
-        return (
-            (not demand[0] or demand[0] <= free[0])
-            and (not demand[1] or demand[1] <= free[1])
-            and (not demand[2] or demand[2] <= free[2])
-        )
-
-    def draws_on_shared(self, vc: str, demand: Amounts) -> bool:
-        share, used = self.shares.get(vc, NOTHING), self.used.get(vc, NOTHING)
-        return any(demand[kind] and used[kind] + demand[kind] > share[kind] for kind in (0, 1, 2))
 
 
 class _Turn:
@@ -537,7 +431,7 @@ class _Turn:
         """From here on in the line, room is used only where this job could not use it."""
         self.kept.append(job)
         if group[0] == OPPORTUNISTIC:
-            self.ledger.free = _minus(self.ledger.free, demand)
+            self.ledger.free = minus(self.ledger.free, demand)
         else:
             self.ledger.book(group[1], demand)
 
@@ -562,14 +456,14 @@ class _Turn:
                 need = [need[kind] + entry[1][kind] for kind in (0, 1, 2)]
         for job, held in chosen:
             self.preempted.append(job)
-            ledger.leaving = _plus(ledger.leaving, held)
+            ledger.leaving = plus(ledger.leaving, held)
             self.queue.stopping(job)
         self.queue._changed = False
         return True
 
     def _victims(self) -> Iterator[tuple[str, Amounts]]:
         found = [
-            (holding.started, job, _amounts(holding.request))
+            (holding.started, job, amounts_of(holding.request))
             for job, holding in self.queue._running.items()
             if not holding.stopping and holding.request.priority == CLASSES[OPPORTUNISTIC]
         ]
@@ -577,34 +471,7 @@ class _Turn:
             yield job, held
 
 
-def _group(request: Request) -> Group:
+def group_of(request: Request) -> Group:
+    """In whose line a job stands."""
     rank = CLASSES.index(request.priority)
     return (rank, "" if rank == OPPORTUNISTIC else request.vc)
-
-
-def _amounts(of: Capacity | Request) -> Amounts:
-    return (round(of.cpu * 1000), int(of.memory_mb), int(of.gpu))
-
-
-def _capacity(amounts: Amounts) -> Capacity:
-    return Capacity(amounts[0] / 1000, amounts[1], amounts[2])
-
-
-def _plus(one: Amounts, other: Amounts) -> Amounts:
-    return (one[0] + other[0], one[1] + other[1], one[2] + other[2])
-
-
-def _minus(one: Amounts, other: Amounts) -> Amounts:
-    return (one[0] - other[0], one[1] - other[1], one[2] - other[2])
-
-
-def _shares(total: Amounts, clusters: Mapping[str, Share]) -> dict[str, Amounts]:
-    """The guaranteed shares; where they exceed the machine, each is cut in proportion."""
-    given = {name: _amounts(share) for name, share in clusters.items()}
-    sums = [sum(each) for each in zip(NOTHING, *given.values())]  # noqa: B905  # Python 3.9
-    return {
-        name: tuple(  # type: ignore[misc]  # three of them
-            share[kind] if sums[kind] <= total[kind] else share[kind] * total[kind] // sums[kind] for kind in (0, 1, 2)
-        )
-        for name, share in given.items()
-    }

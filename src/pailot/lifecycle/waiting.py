@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from .queue import CLASSES, NOTHING, OPPORTUNISTIC, Reason, _amounts, _group, _minus
+from .ledger import CLASSES, NOTHING, OPPORTUNISTIC, amounts_of, minus
+from .queue import Reason, group_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .queue import Amounts, Group, Queue, Request
+    from .ledger import Amounts, Group
+    from .queue import Queue, Request
 
 KINDS = ("cpu", "memory_mb", "gpu")
 SHOWN = 5
@@ -23,7 +25,7 @@ def reason(queue: Queue, job: str) -> Reason:
     if request is not None:
         return _never(queue, request)
     request, demand, place = queue._requests[job]
-    group = _group(request)
+    group = group_of(request)
     position = sum(len(line) for line in queue._orders[: group[0]]) + bisect_left(queue._orders[group[0]], place) + 1
     length = sum(map(len, queue._orders))
     standing = f"it is number {position} of {length} in line"
@@ -40,7 +42,7 @@ def reason(queue: Queue, job: str) -> Reason:
         return Reason("kept", text, {}, front, position, length)
     holders = _names(_holding(queue, group, missing))
     whose = "" if group[0] == OPPORTUNISTIC else f" for virtual cluster '{request.vc}'" if queue.clusters else ""
-    free = _minus(demand, missing)
+    free = minus(demand, missing)
     parts = [
         f"{amount(kind, missing[kind])} more{whose} (it asks for {number(kind, demand[kind])}, {_free(kind, free[kind])})"
         for kind in (2, 0, 1)
@@ -73,7 +75,7 @@ def number(kind: int, value: int) -> str:
 
 
 def _never(queue: Queue, request: Request) -> Reason:
-    group, demand = _group(request), _amounts(request)
+    group, demand = group_of(request), amounts_of(request)
     most = queue._ledger.most(group)
     missing = tuple(max(0, asked - has) for asked, has in zip(demand, most))  # noqa: B905  # Python 3.9
     parts = [
@@ -113,8 +115,8 @@ def _holding(queue: Queue, group: Group, missing: Amounts) -> list[tuple[Amounts
     found = []
     for holding in queue._running.values():
         request = holding.request
-        rank, vc = _group(request)
-        held = _amounts(request)
+        rank, vc = group_of(request)
+        held = amounts_of(request)
         useful = (missing[0] and held[0], missing[1] and held[1], missing[2] and held[2])
         if not any(useful):
             continue
@@ -129,7 +131,7 @@ def _holding(queue: Queue, group: Group, missing: Amounts) -> list[tuple[Amounts
 
 def _leaving(queue: Queue) -> list[tuple[Amounts, str]]:
     return [
-        (_amounts(holding.request), holding.request.name or holding.request.id)
+        (amounts_of(holding.request), holding.request.name or holding.request.id)
         for holding in queue._running.values()
         if holding.stopping and holding.request.priority == CLASSES[OPPORTUNISTIC]
     ]

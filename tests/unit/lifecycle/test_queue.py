@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.lifecycle.queue import CLASSES, Capacity, Decision, Holding, Queue, Request, Share, _Ledger, decide
+from pailot.lifecycle.ledger import CLASSES, Capacity, Ledger, Share
+from pailot.lifecycle.queue import Decision, Holding, Queue, Request, decide
 
 MACHINE = Capacity(8, 8_000, 8)
 SHARES = {"a": Share(3, 3_000, 3), "b": Share(2, 2_000, 4)}
@@ -484,13 +485,13 @@ def test_a_decision_with_many_waiting_looks_at_few(monkeypatch: pytest.MonkeyPat
         queue.add(Request(str(number), gpu=1 + number % 4, order=number))
     queue.decide()
     looked = []
-    lacking = _Ledger.lacking
+    lacking = Ledger.lacking
 
-    def counting(ledger: _Ledger, vc: str, demand: tuple[int, int, int]) -> tuple[int, int, int]:
+    def counting(ledger: Ledger, vc: str, demand: tuple[int, int, int]) -> tuple[int, int, int]:
         looked.append(demand)
         return lacking(ledger, vc, demand)
 
-    monkeypatch.setattr(_Ledger, "lacking", counting)
+    monkeypatch.setattr(Ledger, "lacking", counting)
     queue.remove(queue.running()[0])
     assert queue.decide().start
     assert len(looked) < 50

@@ -46,7 +46,7 @@ def run(args: Namespace) -> int:
         return OK
     print_problems(made.warnings, sys.stderr)
     if args.engine == "slurm":
-        from ...engines.slurm.engine import script
+        from ...engines.slurm.site import script
 
         print(script(made), end="")
         return OK

@@ -14,7 +14,7 @@ from ...runtime.records import place_record, read_record
 from ...runtime.shim import run_and_exit, which
 from ...runtime.stops import claim_stop
 from ...runtime.task import Task
-from ..base import ABSENT, ENDED, LOST, RUNNING, STARTING, EngineError, Observed
+from ..base import ABSENT, ENDED, LOST, RUNNING, STARTING, EngineError, Observed, through
 from . import channels, machine, workdir
 from .children import CHILDREN
 from .gpus import Gpus, GpusBusy, discover, of_type, variables
@@ -72,13 +72,7 @@ class LocalEngine:
 
     def start(self, attempt: Attempt) -> Sequence[str]:
         """Everything the tasks need first, then all of them at once."""
-        steps = self.starting(attempt, lambda: False)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                notes: Sequence[str] = end.value
-                return notes
+        return through(self.starting(attempt, lambda: False), lambda _: None)
 
     def starting(self, attempt: Attempt, stopped: Callable[[], bool]) -> Generator[float | None, None, Sequence[str]]:
         """`start`, in steps: among many runs nobody waits for what one of them waits for."""

@@ -15,7 +15,7 @@ from ...lifecycle.completion import Verdict
 from ...lifecycle.states import FAILED, RUNNING, STOPPED, UNKNOWN
 from ...runtime.records import read_record, write_record
 from ...runtime.stops import claim_stop
-from ..base import ENDED, EngineError, Observed, Unreachable
+from ..base import ENDED, EngineError, Observed, Unreachable, through
 from .mirror import Mirror
 
 TYPE_CHECKING = False
@@ -64,14 +64,7 @@ class OpenpaiEngine:
     def start(self, attempt: Attempt) -> Sequence[str]:
         import select
 
-        steps = self.starting(attempt, lambda: False)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                notes: Sequence[str] = end.value
-                return notes
-            select.select([self._reader], [], [])
+        return through(self.starting(attempt, lambda: False), lambda _: select.select([self._reader], [], []))
 
     def starting(self, attempt: Attempt, stopped: Callable[[], bool]) -> Generator[float | None, None, Sequence[str]]:
         from .follower import Follower

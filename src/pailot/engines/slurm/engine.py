@@ -11,14 +11,15 @@ from ...lifecycle.states import FAILED, RUNNING, UNKNOWN, WAITING
 from ...runtime.records import read_lines, read_record, write_record
 from ...runtime.slurm.driver import ending
 from ...settings import Settings
-from ..base import ABSENT, ENDED, LOST, EngineError, Observed
+from ..base import ABSENT, ENDED, LOST, EngineError, Observed, through
 from ..base import RUNNING as TASK_RUNS
 from ..local import channels, views, workdir
 from ..local.children import CHILDREN
 from ..local.engine import bring
-from . import away, commands, payload, request, travel
+from . import away, commands, payload, site, travel
 from .containers import see, wrappers
 from .follow import Journal, Logs, order_stop
+from .notes import notes_on
 from .notice import Notice
 from .queue import QUEUE
 
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
     from typing import Any
 
-    from ...planning import Plan
     from ...progress import Progress
     from ..base import Attempt
+    from .request import Request
 
 SETTLE_SECONDS = 2.0
 """So long after Slurm says that a job is over its driver's last word may still be on its way through the file system."""
@@ -40,13 +41,11 @@ MIRROR_SECONDS = 2.0
 """So long a mirror that has ended is not started again."""
 LOCK_SECONDS = 60.0
 SHORTEST_LOOK, LONGEST_LOOK = 0.25, 5.0
-SITE_SECONDS = 60.0
 AT_ONCE = 4
 """So many calls of sbatch at the same time; more would only wait for the controller."""
 _submitting: set[SlurmEngine] = set()
 _line: list[SlurmEngine] = []
 """Those that wait for their turn."""
-_site: tuple[float, list[request.Partition]] = (-SITE_SECONDS, [])
 
 
 class SlurmEngine:
@@ -101,15 +100,11 @@ class SlurmEngine:
         """Submit the attempt and wait until its driver has begun, or it is over."""
         import select
 
-        steps = self.starting(attempt, lambda: False)
-        while True:
-            try:
-                moment = next(steps)
-            except StopIteration as end:
-                notes: Sequence[str] = end.value
-                return notes
+        def wait(moment: float | None) -> None:
             left = 0.2 if moment is None else max(0.0, min(0.2, moment - time.monotonic()))
             select.select([self.notice], [], [], left)
+
+        return through(self.starting(attempt, lambda: False), wait)
 
     def starting(self, attempt: Attempt, stopped: Callable[[], bool]) -> Generator[float | None, None, Sequence[str]]:
         """`start`, in steps. An attempt that was submitted before is only followed."""
@@ -118,9 +113,9 @@ class SlurmEngine:
         if not self._adopt(attempt):
             if attempt.run_as:
                 raise EngineError("the slurm engine submits jobs as the user it runs as; it cannot run tasks as another")
-            asked = ask(attempt.plan, self.settings)
+            asked = site.ask(attempt.plan, self.settings)
             self.away = away.wanted(str(self.settings["slurm_shared_home"]), attempt.folder, attempt.number)
-            notes = self._notes(attempt)
+            notes = notes_on(attempt, self.settings, away=self.away)
             if self.away:
                 self._pack(attempt, asked)
             else:
@@ -145,7 +140,7 @@ class SlurmEngine:
     def _adopt(self, attempt: Attempt) -> bool:
         record = read_record(os.path.join(attempt.folder, "slurm.json"))
         if record is None and os.path.exists(os.path.join(attempt.folder, "payload.json")):
-            found = _find(self.comment)
+            found = site.find(self.comment)
             record = {"job": found} if found else None
         if record is None:
             return False
@@ -154,9 +149,7 @@ class SlurmEngine:
             self.code = travel.code(attempt.home)
         return True
 
-    def _prepare(
-        self, attempt: Attempt, asked: request.Request, stopped: Callable[[], bool]
-    ) -> Generator[float | None, None, None]:
+    def _prepare(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
         """Everything in the folder that the driver needs, before Slurm hears of it."""
         plan = attempt.plan
         tasks = [(role.name, index) for role in plan.roles.values() for index in range(role.instances)]
@@ -206,7 +199,7 @@ class SlurmEngine:
         news = News()
         return (yield from in_a_child(lambda: make(news.tell), attempt.descriptors, self, stopped, news, self.progressed))
 
-    def _pack(self, attempt: Attempt, asked: request.Request) -> None:
+    def _pack(self, attempt: Attempt, asked: Request) -> None:
         """Everything that the driver needs into the batch script."""
         away.check(attempt)
         token = payload.new_token()
@@ -224,13 +217,11 @@ class SlurmEngine:
             os.close(os.open(os.path.join(attempt.folder, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         data = json.dumps({**made, "script": asked.head}).encode()
         self.code = travel.code(attempt.home)
-        self.key, sealed = _seal(attempt) if attempt.secrets or attempt.hidden else (b"", b"")
+        self.key, sealed = payload.seal_secrets(attempt) if attempt.secrets or attempt.hidden else (b"", b"")
         self.script = away.script(asked.head, self.code, attempt, data, sealed)
         _write(os.path.join(attempt.folder, "payload.json"), data)
 
-    def _submit(
-        self, attempt: Attempt, asked: request.Request, stopped: Callable[[], bool]
-    ) -> Generator[float | None, None, None]:
+    def _submit(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
         environment = commands.environment(os.environ)
         environment.update(
             PAILOT_ATTEMPT=attempt.folder,
@@ -240,7 +231,7 @@ class SlurmEngine:
         if self.away:
             environment["PAILOT_NODE_FOLDER"] = str(self.settings["slurm_node_folder"])
         elif attempt.secrets or attempt.hidden:
-            self.key, sealed = _seal(attempt)
+            self.key, sealed = payload.seal_secrets(attempt)
             _write(os.path.join(attempt.folder, "secrets.once"), sealed)
         if self.key:
             environment["PAILOT_KEY"] = self.key.hex()
@@ -266,7 +257,7 @@ class SlurmEngine:
                 if stopped():
                     raise EngineError("stopped while Slurm did not answer")
             pause = min(pause * 2, 15.0)
-            found = _find(self.comment)  # it may have taken the job, and only not have said so
+            found = site.find(self.comment)  # it may have taken the job, and only not have said so
             if found:
                 self.job = found
                 break
@@ -570,39 +561,6 @@ class SlurmEngine:
         QUEUE.forget(self.job)
         self.notice.close()
 
-    def _notes(self, attempt: Attempt) -> list[str]:
-        plan = attempt.plan
-        if attempt.number:  # the rest was said already
-            return [_away_note(attempt)] if self.away and self.settings["slurm_shared_home"] == "auto" else []
-        notes = []
-        if self.away:
-            notes.append(_away_note(attempt))
-        if not self.settings["slurm_container"]:
-            images = ", ".join(sorted({role.image.uri for role in plan.roles.values()}))
-            notes.append(f"commands run on the nodes as they are; the image {images} is not used (slurm_container)")
-        elif any(role.image.auth for role in plan.roles.values()):
-            notes.append("credentials of a registry are not brought to the nodes; log in there")
-        without_effect = [
-            name
-            for name, used in (
-                ("--sandbox", attempt.sandbox),
-                ("extras.storages", plan.storages or plan.default_storages),
-                ("extraContainerOptions.shmMB", any(role.resources.shm_mb for role in plan.roles.values())),
-                ("extraContainerOptions.infiniband", any(role.resources.infiniband for role in plan.roles.values())),
-                ("extras.pailot.authFile", plan.options.auth_file),
-                ("extras.gangAllocation", not plan.gang),
-            )
-            if used
-        ]
-        if without_effect:
-            notes.append(f"without effect on the slurm engine: {', '.join(without_effect)}")
-        return notes
-
-
-def _away_note(attempt: Attempt) -> str:
-    along = "the job's code travels with it" if attempt.code or attempt.plan.options.code else "tasks begin in an empty directory"
-    return f"the nodes do not see this home: {along}, and only logs and records come back (slurm_shared_home)"
-
 
 def _packed(folder: str) -> bool:
     """Whether an attempt, of whose submission we do not know, took everything along."""
@@ -618,56 +576,6 @@ def _comment(attempt: Attempt) -> str:
     """By this our job is known in Slurm, whatever number it has."""
     run = os.path.basename(os.path.dirname(os.path.dirname(attempt.folder)))
     return f"pailot {run} {attempt.number}"
-
-
-def ask(plan: Plan, settings: Settings) -> request.Request:
-    """What Slurm is asked for; refused here where its partitions can never give it."""
-    names = ("slurm_partitions", "slurm_priorities", "slurm_options", "slurm_shape")
-    where = request.site({name: settings[name] for name in names})
-    try:
-        known = partitions()
-    except (commands.Away, commands.Refused):
-        known = []  # sbatch will tell
-    return request.make(plan, where, known)
-
-
-def script(plan: Plan) -> str:
-    """The batch script of a plan, exactly as Slurm gets it; away from the cluster, as far as it is known without."""
-    settings = Settings()
-    try:
-        return ask(plan, settings).script
-    except commands.NoSlurm:
-        names = ("slurm_partitions", "slurm_priorities", "slurm_options", "slurm_shape")
-        return request.make(plan, request.site({name: settings[name] for name in names})).script
-
-
-def partitions() -> list[request.Partition]:
-    """The cluster's partitions, as of a minute ago at most."""
-    global _site  # noqa: PLW0603  # one cluster a process
-    asked, known = _site
-    if time.monotonic() - asked > SITE_SECONDS:
-        known = commands.partitions(os.environ)
-        _site = time.monotonic(), known
-    return known
-
-
-def _find(comment: str) -> str:
-    """The job with this comment, of which we may not have learnt the number."""
-    status, out, err = commands.run(
-        ["squeue", "-h", "-t", "all", "--me", "-o", commands.FORMAT], commands.environment(os.environ)
-    )
-    if status:
-        raise commands.complain("squeue", err)
-    return next((each.id for each in commands.parse_jobs(out).values() if each.comment == comment), "")
-
-
-def _seal(attempt: Attempt) -> tuple[bytes, bytes]:
-    """A key, and the secrets sealed by it for a file that its first reader removes."""
-    from ...runtime.sealing import new_key, seal
-
-    key = new_key()
-    text = json.dumps({"secrets": dict(attempt.secrets), "hidden": list(attempt.hidden)}).encode()
-    return key, seal(key, text)
 
 
 def _write(path: str, data: bytes) -> None:

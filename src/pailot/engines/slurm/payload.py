@@ -5,6 +5,7 @@ Addresses and ports are not. Where they belong stand marks, which the driver rep
 
 from __future__ import annotations
 
+import json
 import os
 
 from ...planning import placement as placing
@@ -137,3 +138,12 @@ def _role(attempt: Attempt, role: RolePlan, wrapper: tuple[str, ...]) -> dict[st
             "script_on_input": bool(wrapper),
         },
     }
+
+
+def seal_secrets(attempt: Attempt) -> tuple[bytes, bytes]:
+    """A key, and the secrets sealed by it for a file that its first reader removes."""
+    from ...runtime.sealing import new_key, seal
+
+    key = new_key()
+    text = json.dumps({"secrets": dict(attempt.secrets), "hidden": list(attempt.hidden)}).encode()
+    return key, seal(key, text)

@@ -7,7 +7,7 @@ import json
 import os
 import time
 
-from ...lifecycle.queue import Capacity, Holding, Queue, Request
+from ...lifecycle.queue import Holding, Queue, Request
 from ...lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, WAITING
 from ...runtime import processes
 from ...store import StoreError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from typing import Any
 
+    from ...lifecycle.ledger import Capacity
     from ...settings import Settings
     from ...store.server import JobRecord, ServerStore
     from ..driver import Surroundings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import asynccontextmanager
 
-from ...lifecycle.queue import Capacity
+from ...lifecycle.ledger import Capacity
 from ...settings import BadSetting
 from .errors import Conflict
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from ...lifecycle.queue import Capacity
+    from ...lifecycle.ledger import Capacity
 
 CPU_CELL = "cpu"
 

@@ -17,7 +17,7 @@ import os
 import shutil
 import time
 
-from ...lifecycle.queue import Share
+from ...lifecycle.ledger import Share
 from ...lifecycle.states import FINAL_JOB_STATES, WAITING
 from ...runtime import logs as log_files
 from ...store.secrets import SecretBox
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from typing import Any, ParamSpec, TypeVar
 
-    from ...lifecycle.queue import Capacity
+    from ...lifecycle.ledger import Capacity
     from ...settings import Settings
     from ...store.server import ServerStore
     from .alerts import Alert
