@@ -27,8 +27,9 @@ HEADER_SECONDS = 30.0
 GRACE_SECONDS = 10
 """Requests that are being answered have so long when the server ends."""
 CONNECTIONS = 65_536
-_ARENAS = -8
-"""M_ARENA_MAX in malloc.h"""
+LARGE_BYTES = 1 << 20
+_ARENAS, _MAPPED_ALONE = -8, -3
+"""M_ARENA_MAX and M_MMAP_THRESHOLD in malloc.h."""
 _HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -99,15 +100,17 @@ class Server(uvicorn.Server):
 
 
 def _share_memory() -> None:
-    """Have all threads take memory from one heap, as far as the C library can: what one of them frees, all can use again.
+    """Have the C library, as far as it can, give memory back: to all threads, and large pieces to the system.
 
-    Else each thread fills a heap of its own with pages of the database and with answers, and never gives them back.
+    Else each thread fills a heap of its own with pages of the database and with answers, and the 20 MB that a password takes
+    for a moment stay with the heap for good.
     """
     import ctypes
 
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):
         library.mallopt(_ARENAS, 1)
+        library.mallopt(_MAPPED_ALONE, LARGE_BYTES)
 
 
 def _allow_many_connections() -> None:

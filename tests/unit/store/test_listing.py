@@ -116,6 +116,23 @@ def test_numbers_find_wider_room() -> None:
     assert (numbers.typecode, numbers[-1], len(numbers)) == ("Q", 1 << 40, 7)
 
 
+def test_a_value_that_all_jobs_have_takes_no_room() -> None:
+    category = Category()
+    for slot in range(1000):
+        category[slot] = "default"
+    assert len(category._flat) == 0
+    assert [category[slot] for slot in (0, 999)] == ["default"] * 2
+    category[500] = "other"
+    assert [category[slot] for slot in (499, 500, 501, 999)] == ["default", "other", "default", "default"]
+    assert [category.key(slot) for slot in (500, 999)] == [(False, "other"), (False, "default")]
+    assert list(category.by_value((1 << 1000) - 1, 1000))[-2:] == [999, 500]
+    category[500] = "default"
+    assert category.mask(("default",), (1 << 1000) - 1) == (1 << 1000) - 1
+    filled = Category()
+    filled.fill(extended(array("B"), filled.encode(["default"] * 9)))
+    assert (filled[8], len(filled._flat)) == ("default", 0)
+
+
 def test_a_job_comes_to_a_value_that_needs_more_room() -> None:
     category = Category()
     for slot in range(300):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from itertools import accumulate, compress
+from itertools import accumulate, chain, compress, repeat
 from sys import byteorder
 
 TYPE_CHECKING = False
@@ -242,20 +242,22 @@ class Category:
         self._known: dict[Any, int] = {}
         self._codes = Codes()
         self._flat = array("B")
+        """The code of each slot, up to the last one that is not 0: a value that all jobs have takes no room."""
 
     @property
     def narrow(self) -> bool:
         return len(self._values) <= NARROW
 
     def __getitem__(self, slot: int) -> Any:
-        return self._values[self._flat[slot]]
+        return self._values[self._at(slot)]
 
     def __setitem__(self, slot: int, value: Any) -> None:
-        """A slot that is there, or the next one."""
         code = self._code(value)
         self._codes[slot] = code
-        if slot == len(self._flat):
-            self._flat = extended(self._flat, (code,))
+        if slot >= len(self._flat):
+            if code:
+                self._flat.extend(bytes(slot - len(self._flat)))
+                self._flat = extended(self._flat, (code,))
             return
         while code >> 8 * self._flat.itemsize:
             self._flat = array(WIDER[self._flat.typecode], self._flat)
@@ -263,12 +265,12 @@ class Category:
 
     def key(self, slot: int) -> Any:
         """What the value is sorted by, None behind all others."""
-        return self._ranks[self._flat[slot]]
+        return self._ranks[self._at(slot)]
 
     def fill(self, codes: array[int]) -> None:
         """All slots at once, as codes that `encode` gave."""
         self._codes.fill(codes)
-        self._flat = codes
+        self._flat = codes if len(self._values) > 1 else array("B")
 
     def encode(self, values: Sequence[Any]) -> list[int]:
         try:
@@ -288,7 +290,7 @@ class Category:
     def by_value(self, alive: int, count: int) -> array[int]:
         """All slots of a mask, by value, None behind all others."""
         buckets = [array("I") for _ in self._values]
-        for slot, code in compress(enumerate(self._flat), to_bytes(alive, count)):
+        for slot, code in compress(enumerate(chain(self._flat, repeat(0))), to_bytes(alive, count)):
             buckets[code].append(slot)
         ordered = array("I")
         for code in sorted(self._known.values(), key=self._ranks.__getitem__):
@@ -303,6 +305,9 @@ class Category:
             return nth(mask, skip, limit, descending=descending)
 
         return self._codes.page(within, order, skip, limit, pick)
+
+    def _at(self, slot: int) -> int:
+        return self._flat[slot] if slot < len(self._flat) else 0
 
     def _code(self, value: Any) -> int:
         code = self._known.get(value)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     Row = tuple[Any, ...]
 
 BUSY_SECONDS = 10.0
-CACHE_KB = 2048
-"""Pages of the file that each connection keeps to itself; the system keeps the rest for all of them."""
+WRITER_CACHE_KB, READER_CACHE_KB = 2048, 512
+"""Pages of the file that a connection keeps to itself; the system keeps the rest, for all of them."""
 IDLE_CONNECTIONS = 4
 """Connections that are kept for the next reader; a crowd of readers may have needed more."""
 DAMAGED = "the server's database is damaged ({}); put a copy of it back"
@@ -232,7 +232,7 @@ class SQLite(Database):
         try:
             os.makedirs(os.path.dirname(path) or ".", 0o700, exist_ok=True)
             new = not os.path.exists(path)
-            self._writer = self._connect()
+            self._writer = self._connect(WRITER_CACHE_KB)
             if new:
                 os.chmod(path, 0o600)
         except (sqlite3.Error, OSError) as error:
@@ -251,7 +251,7 @@ class SQLite(Database):
         except OSError as error:
             raise self._said(error) from None
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, cache_kb: int = READER_CACHE_KB) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
         )
@@ -260,7 +260,7 @@ class SQLite(Database):
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA journal_size_limit = 67108864")  # what a long transaction needed is given back
-            connection.execute(f"PRAGMA cache_size = -{CACHE_KB}")
+            connection.execute(f"PRAGMA cache_size = -{cache_kb}")
         except BaseException:
             connection.close()
             raise
