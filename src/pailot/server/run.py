@@ -27,7 +27,7 @@ HEADER_SECONDS = 30.0
 GRACE_SECONDS = 10
 """Requests that are being answered have so long when the server ends."""
 CONNECTIONS = 65_536
-LARGE_BYTES = 1 << 20
+LARGE_BYTES = 1 << 18
 _ARENAS, _MAPPED_ALONE, _FREE_AT_TOP = -8, -3, -1
 """M_ARENA_MAX, M_MMAP_THRESHOLD and M_TRIM_THRESHOLD in malloc.h."""
 _HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -111,7 +111,7 @@ def _share_memory() -> None:
     if hasattr(library, "mallopt"):
         library.mallopt(_ARENAS, 1)
         library.mallopt(_MAPPED_ALONE, LARGE_BYTES)
-        library.mallopt(_FREE_AT_TOP, 4 * LARGE_BYTES)  # not a call of the system for every few pages
+        library.mallopt(_FREE_AT_TOP, 16 * LARGE_BYTES)  # not a call of the system for every few pages
 
 
 def _allow_many_connections() -> None:
