@@ -54,39 +54,6 @@ def check_source(source: str | Mapping[str, Any] | None) -> None:
     if isinstance(source, str) and "://" not in source and not os.path.exists(source):
         raise InvalidProcessor(f"source_dir does not exist: {source}")
     if source is not None and not isinstance(source, str):
-        unknown = sorted(set(source) - {"repo", "branch", "commit", "token", "username", "password", "source_dir"})
-        if unknown or not source.get("repo"):
-            words = f"'{unknown[0]}' is not known" if unknown else "'repo' is missing"
-            raise InvalidProcessor(f"a git source has repo, branch, commit, token (or username, password), source_dir: {words}")
+        from . import git
 
-
-def from_git(source: Mapping[str, Any], folder: str) -> str:
-    """Clone a repository into a folder; the path of the code in it. The token is on no command line."""
-    import subprocess
-    from base64 import b64encode
-
-    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
-    user, password = source.get("username") or "x-access-token", source.get("token") or source.get("password")
-    if password:
-        login = b64encode(f"{user}:{password}".encode()).decode()
-        environment |= {
-            "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": "http.extraHeader",
-            "GIT_CONFIG_VALUE_0": f"Authorization: Basic {login}",
-        }
-
-    def git(*words: str) -> None:
-        done = subprocess.run(["git", *words], env=environment, capture_output=True, text=True, check=False)
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["git failed"])[-1]
-            raise InvalidProcessor(f"the code of {source['repo']} cannot be fetched: {last}")
-
-    branch = ["--branch", str(source["branch"])] if source.get("branch") else []
-    depth = [] if source.get("commit") else ["--depth", "1"]
-    git("clone", "--quiet", *depth, *branch, "--", str(source["repo"]), folder)
-    if source.get("commit"):
-        git("-C", folder, "checkout", "--quiet", "--detach", str(source["commit"]))
-    path = os.path.normpath(os.path.join(folder, source.get("source_dir") or "."))
-    if not (path + "/").startswith(folder.rstrip("/") + "/") or not os.path.exists(path):
-        raise InvalidProcessor(f"there is no '{source.get('source_dir')}' in {source['repo']}")
-    return path
+        git.check(source)

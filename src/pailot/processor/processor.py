@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 
+from ..engines.staging.stores import shown
 from ..protocol.problems import suggestion
 from ..settings import Settings
 from ..values import Value
-from . import checks, package, script
+from . import checks, git, package, script
 from . import inputs as channels
 from . import requirements as packages
 from .errors import InvalidProcessor, UnexpectedStatusException
@@ -295,9 +296,16 @@ class Processor:
             return None, ""
         if isinstance(source, str) and "://" in source and not source.startswith("file://"):
             return source, None
-        local = channels.local_path(source) if isinstance(source, str) else package.from_git(source, scratch.path())
+        local = channels.local_path(source) if isinstance(source, str) else git.clone(source, scratch.path())
         folder = local or str(source)
         return folder, packages.file_in(folder)
+
+    def _code_dir(self) -> CodeDir | None:
+        if not self.source_dir:
+            return None
+        if isinstance(self.source_dir, str):
+            return CodeDir({"Uri": shown(self.source_dir)}, "local")
+        return CodeDir(git.describe(self.source_dir), "git")
 
     def _description(
         self, found_in: Mapping[str, tuple[Record, str]], found_out: Mapping[str, tuple[Record, str]], session: Session, name: str
@@ -308,7 +316,7 @@ class Processor:
             job_type=self.job_type,
             input_channels=self._input_channels or [Channel(each) for each in found_in],
             output_channels=self._output_channels or [Channel(each) for each in found_out],
-            code_dir=CodeDir({"Uri": str(self.source_dir)}, "local") if isinstance(self.source_dir, str) else None,
+            code_dir=self._code_dir(),
         )
         given = {
             "Environments": dict(self.environments),

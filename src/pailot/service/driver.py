@@ -155,7 +155,9 @@ class Driver:
         from .outputs import publish
 
         attempt = self.folder.attempt(number)
-        done = yield from publish(channels, attempt, self.surroundings.cwd, self.progressed, self._asked_to_stop)
+        done = yield from publish(
+            channels, attempt, self.surroundings.cwd, self.progressed, self._asked_to_stop, self.surroundings.run_as
+        )
         for words in done.notes:
             self._happened("waiting", reason=words)
         if done.stopped:

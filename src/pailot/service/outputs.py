@@ -7,6 +7,7 @@ import signal
 import time
 
 from ..engines.local.children import CHILDREN
+from ..engines.local.ownership import Owner, acting
 from ..engines.local.preparer import News, stops_when_told
 from ..engines.staging import ledger
 from ..protocol.problems import PailotError
@@ -23,6 +24,9 @@ LOOK_SECONDS = 0.02
 CLEANING_SECONDS = 30.0
 """What it may take, when it is to stop, to remove what it has sent."""
 
+NEEDED = ("json", "shutil", "urllib.parse", "concurrent.futures.thread", "..progress", "..engines.staging.publishing")
+"""What is loaded before another user's rights are taken: he may not be able to read our Python."""
+
 
 class Published:
     """How it went: what went wrong, if anything; what is worth a word; whether it was stopped."""
@@ -37,11 +41,12 @@ def publish(
     cwd: str,
     hear: Callable[[Progress], None] = lambda _: None,
     stopped: Callable[[], bool] = lambda: False,
+    run_as: str = "",
 ) -> Generator[float | None, None, Published]:
-    """Steps of a driver. Other runs of the same driver go on meanwhile."""
+    """Steps of a driver. Other runs of the same driver go on meanwhile; it is done with the rights of `run_as`."""
     news = News()
     try:
-        pid = _fork(lambda: _publish(channels, attempt, cwd, news), attempt, (news.writer,))
+        pid = _fork(lambda: _publish(channels, attempt, cwd, news), attempt, (news.writer,), run_as)
         told = None
         pause = LOOK_SECONDS
         while not _ended(pid):
@@ -60,7 +65,7 @@ def publish(
     if found is not None:
         return Published(str(found["error"]), list(found["notes"]))
     # It did not come to its end. What it may have left is removed by another, who has nothing else to do.
-    pid = _fork(lambda: _clean(attempt), attempt, ())
+    pid = _fork(lambda: _clean(attempt), attempt, (), run_as)
     while not _ended(pid):
         yield time.monotonic() + LOOK_SECONDS
     if told is not None:
@@ -68,7 +73,7 @@ def publish(
     return Published("the process that brings the outputs away was killed")
 
 
-def _fork(work: Callable[[], dict[str, object] | None], attempt: str, keep: tuple[int, ...]) -> int:
+def _fork(work: Callable[[], dict[str, object] | None], attempt: str, keep: tuple[int, ...], run_as: str) -> int:
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -76,13 +81,27 @@ def _fork(work: Callable[[], dict[str, object] | None], attempt: str, keep: tupl
         try:
             stops_when_told(parent)
             CHILDREN.keep_only(keep)  # locks and pipes of other runs
-            found = work()
+            _hand_over(attempt, run_as)
+            with acting(run_as):
+                found = work()
             if found is not None:
                 write_record(_result(attempt), found)
             status = 0
         finally:
             os._exit(status)
     return pid
+
+
+def _hand_over(attempt: str, run_as: str) -> None:
+    """Whoever does it keeps the ledger; that it is his own does no harm, for it is only read with his rights."""
+    if run_as:
+        from importlib import import_module
+
+        for each in NEEDED:
+            import_module(each, __package__)
+        path = _ledger(attempt).path
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.chown(path, *Owner(run_as).ids)
 
 
 def _publish(channels: Channels, attempt: str, cwd: str, news: News) -> dict[str, object]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from ..staging.source import Source
 from ..staging.stores import is_remote, shown
 from .provide import fetch
 
@@ -79,6 +80,11 @@ def _show(path: str, place: str, *, mounted: bool) -> None:
         os.makedirs(place, exist_ok=True)
     else:
         os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o444))
+
+
+def of_this_machine(channels: Channels, cwd: str) -> list[str]:
+    """The paths of inputs that are here."""
+    return [Source(uri, uri).path(cwd) for uri in channels.sources.values() if not is_remote(uri)]
 
 
 def fetched(channels: Channels) -> list[str]:

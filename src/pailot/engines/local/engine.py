@@ -99,7 +99,7 @@ class LocalEngine:
         wrapper: tuple[str, ...] = ()
         seen: Sequence[tuple[str, str]] = ()
         if plan.options.channels:
-            wrapper, seen = yield from self._fill_channels(attempt, plan.options.channels, folders, stopped)
+            wrapper, seen = yield from self._fill_channels(attempt, plan.options.channels, folders, owner, stopped)
         if attempt.sandbox:
             from .sandbox import wrapper as sandbox
 
@@ -353,7 +353,12 @@ class LocalEngine:
             raise EngineError("stopped while waiting for GPUs") from None
 
     def _fill_channels(
-        self, attempt: Attempt, chosen: Channels, folders: Mapping[tuple[str, int], str], stopped: Callable[[], bool]
+        self,
+        attempt: Attempt,
+        chosen: Channels,
+        folders: Mapping[tuple[str, int], str],
+        owner: Owner | None,
+        stopped: Callable[[], bool],
     ) -> Generator[float | None, None, tuple[tuple[str, ...], list[tuple[str, str]]]]:
         """The folders of the job's channels; what takes long is done beside the other runs of this process.
 
@@ -373,14 +378,18 @@ class LocalEngine:
         self.views = views.make(chosen, ml, folders)
 
         def make(tell: Callable[[Progress], None] = lambda _: None) -> list[tuple[str, str]]:
+            if owner is not None:
+                owner.may_read(channels.of_this_machine(chosen, attempt.cwd))
             shown = channels.make(chosen, ml, attempt.cache, attempt.cwd, mounted=mounted, tell=tell)
             views.fill(self.views, mounted=mounted)
+            if owner is not None:
+                owner.take(self.views.values())
             return shown
 
         far = channels.fetched(chosen)
         if far and not attempt.number:
             self.waiting(f"fetching {', '.join(far)}")
-        if not far and not (CHILDREN.crowded and chosen.code):
+        if not far and not (CHILDREN.crowded and chosen.code) and owner is None:
             return wrapper, make()
         from .preparer import News, in_a_child
 

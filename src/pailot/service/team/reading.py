@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 
+from ...engines.staging.source import Source
+from ...engines.staging.stores import is_remote
 from ...planning import check, plan
 from ...planning.plugins import exists as is_plugin
 from ...protocol import InvalidJob, read
@@ -79,6 +82,7 @@ class Reader:
         except InvalidJob as error:
             raise Invalid(str(error), error.problems) from None
         made = _without_local_code(job, made, with_code=with_code)
+        _check_channels(job, made)
         source = text if kept and name is None else masked_source(job, text)
         return Prepared(job, made, source, json.dumps(made.to_json(), separators=(",", ":")), job.secrets.reveal())
 
@@ -96,6 +100,26 @@ def _without_local_code(job: Job, made: Plan, *, with_code: bool) -> Plan:
         for name, role in made.roles.items()
     }
     return made.replace(roles=roles, options=made.options.replace(code=None))
+
+
+def _check_channels(job: Job, made: Plan) -> None:
+    """Code for /ml is sent along, too, or fetched from elsewhere."""
+    channels = made.options.channels
+    if channels and channels.code and not is_remote(channels.code):
+        words = f"the code '{channels.code}' is not on the server; send it along (pailot submit --code), or name a URI"
+        raise Invalid(words, [job.problem("code-folder", words, ("extras", "pailot", "channels", "code"))])
+
+
+def check_folders(made: Plan, engine: str, storages: Sequence[str]) -> None:
+    """A container shows only what its job may see: of this machine the storages' folders, and what lies in them."""
+    channels = made.options.channels
+    if engine != "docker" or channels is None:
+        return
+    allowed = [os.path.realpath(each.partition("=")[2].strip()) for each in storages]
+    for name, uri in (*channels.sources.items(), *channels.targets.items()):
+        path = "" if is_remote(uri) else os.path.realpath(Source(uri, uri).path("/"))
+        if path and not any(f"{path}/".startswith(f"{folder.rstrip('/')}/") for folder in allowed):
+            raise Invalid(f"the channel '{name}' is in no storage of this server: {uri} (setting storage_folders)")
 
 
 def demand(made: Plan) -> tuple[int, int, int]:

@@ -32,7 +32,7 @@ from .errors import BadRequest, Conflict, Invalid, NoSuchCode, NoSuchJob, NoSuch
 from .logs import Log
 from .notices import Notices
 from .policy import Policy
-from .reading import Reader, demand
+from .reading import Reader, check_folders, demand
 from .unix import UnixUsers
 from .values import CapacityReport, ClusterUse, Shares, Standing, TaskView
 from .writer import Writer
@@ -148,6 +148,8 @@ class Team:
         if not caller.admin or plan.virtual_cluster not in self.clusters:
             self.policy.check_cluster(caller, plan.virtual_cluster, frozenset(self.clusters))
         self._check_skus(prepared)
+        if not caller.admin:
+            check_folders(plan, self.engine, self.settings["storage_folders"])
         self.unix.check(caller.name)
         if (caller.name, plan.name) in self.floor.names:
             raise Conflict(f"Job {caller.name}~{plan.name} already exists.")
