@@ -42,6 +42,7 @@ from pailot.processor import (
 )
 
 from ..parts import meeting
+from ..parts.git_server import git_server
 
 ROOT = Path(__file__).parents[2]
 LOCAL = Session(engine="local")
@@ -418,6 +419,38 @@ def test_code_from_git(here: Path) -> None:
         processor("true", source_dir={"repo": f"file://{here}/nothing"}).run()
     with pytest.raises(ValueError, match="'repo' is missing"):
         processor("true", source_dir={"branch": "x"}).run()
+
+
+def test_a_token_for_git_is_nowhere_to_be_seen(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = "t0ken-%-of-mine"
+    (here / "repo").mkdir()
+    (here / "repo" / "version").write_text("one")
+    git(here / "repo", "init", "-q", "-b", "main")
+    git(here / "repo", "add", ".")
+    git(here / "repo", "commit", "-qm", "one")
+    monkeypatch.setenv("GIT_TRACE_CURL", "1")
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    with git_server(here, "x-access-token", token) as server:
+        url = f"{server.url}/repo/.git"
+        inline = url.replace("://", f"://x-access-token:{token.replace('%', '%25')}@")
+        for source in ({"repo": url, "token": token}, {"repo": inline, "branch": "main"}):
+            job = processor("cat version; ls -A", source_dir=source).run(show_logs=False)
+            assert list(job.logs()) == ["oneversion"]
+            assert json.dumps(job.describe()).count(url) == 1
+        for wrong in ({"repo": url, "token": "no-such-token"}, {"repo": inline.replace("mine", "no-such-token")}, {"repo": url}):
+            with pytest.raises(ValueError, match=f"the code of {url} cannot be fetched") as caught:
+                processor("true", source_dir=wrong).run()
+            assert "no-such-token" not in str(caught.value)
+    for line in server.command_lines:
+        assert b"t0ken" not in line
+    assert server.command_lines
+    seen = subprocess.run(["grep", "-r", "t0ken", str(tmp_path)], capture_output=True, check=False)
+    assert (seen.returncode, seen.stdout) == (1, b"")
+    with pytest.raises(ValueError, match="a token or password is for repositories at https://"):
+        processor("true", source_dir={"repo": "git@example.com:a/b.git", "token": token}).run()
+    with pytest.raises(ValueError, match="commit should be a text, and no option"):
+        processor("true", source_dir={"repo": url, "commit": "--upload-pack=touch x"}).run()
 
 
 def wheel(folder: Path, name: str, version: str) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import pwd
 import signal
 import tarfile
 import tempfile
@@ -586,8 +587,6 @@ def test_tasks_are_processes_of_the_users_own_unix_user(place: Place) -> None:
         await team.submit(ANN, text)
         assert await state(team, "ann~mapped") == "SUCCEEDED"
         lines = (await team.log(ANN, "ann~mapped", "main", 0)).read()[0].decode().splitlines()
-        import pwd
-
         home = pwd.getpwnam("nobody").pw_dir
         wanted = ["nobody", "nogroup", home, "hi-nobody", "nobody", "nobody", "10", "kept", "peers", "closed", "closed"]
         assert lines == wanted
@@ -608,6 +607,64 @@ def test_tasks_are_processes_of_the_users_own_unix_user(place: Place) -> None:
             await team.submit(Caller("kim"), job(role("true"), name="x"))
 
     place.run(work, PAILOT_UNIX_USERS="ann=nobody, eve=daemon, kim=no-such-user")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes of other users")
+def test_channels_are_read_and_written_with_the_rights_of_the_tasks_unix_user(place: Place) -> None:
+    for folder in (place.folder, *place.folder.parents):
+        if folder.stat().st_mode & 0o001 == 0 and str(folder).startswith(tempfile.gettempdir() + os.sep):
+            folder.chmod(0o711)
+    for name, mode in (("open", 0o777), ("closed", 0o700)):
+        (place.folder / name).mkdir()
+        (place.folder / name / "data").mkdir()
+        (place.folder / name / "data" / "file").write_text(name)
+        (place.folder / name).chmod(mode)
+
+    def text(name: str, source: str, target: str) -> str:
+        script = (
+            'cat "$PAI_INPUT_I/file"; cd "$PAI_WORKING_DIR"; cp "$PAI_CONFIG_DIR"/* .; echo x >"$PAI_CONFIG_DIR/mine"\n'
+            'echo "$PAI_TASK_INDEX" >"$PAI_OUTPUT_O/$PAI_TASK_INDEX"; ln -s /etc/shadow "$PAI_OUTPUT_O/link$PAI_TASK_INDEX"'
+        )
+        uris = f"inputs: {{i: {place.folder}/{source}/data}}, outputs: {{o: {place.folder}/{target}/{name}}}"
+        more = f"channels: {{{uris}, hyperparameters: {{a: b}}, mount: true}}"
+        return job(role(script, instances=2), name=name, options=more)
+
+    async def work(team: Team) -> None:
+        await team.submit(ANN, text("fine", "open", "open"))
+        assert await state(team, "ann~fine") == "SUCCEEDED"
+        found = sorted((place.folder / "open" / "fine").iterdir())
+        assert [path.name for path in found] == ["0", "1", "link0", "link1"]
+        assert {path.lstat().st_uid for path in found} == {pwd.getpwnam("nobody").pw_uid}
+        await team.submit(ANN, text("out", "open", "closed"))
+        assert await state(team, "ann~out") == "FAILED"
+        assert "Permission denied" in (await team.get(ANN, "ann~out")).reason
+        assert not (place.folder / "closed" / "out").exists()
+        await team.submit(ANN, text("in", "closed", "open"))
+        assert await state(team, "ann~in") == "FAILED"
+        assert "Unix user nobody may not read" in (await team.get(ANN, "ann~in")).reason
+        with pytest.raises(Invalid, match="the code '/root' is not on the server"):
+            await team.submit(ANN, job(role("true"), name="code", options="channels: {code: /root}"))
+
+    place.run(work, PAILOT_UNIX_USERS="ann=nobody")
+
+
+def test_containers_see_only_what_the_storages_allow(tmp_path: Path) -> None:
+    from pailot import loads, plan
+    from pailot.service.team.reading import check_folders
+
+    (tmp_path / "way-out").symlink_to("/etc")
+    allowed = [f"data={tmp_path}"]
+
+    def check(uri: str, engine: str = "docker", kind: str = "inputs") -> None:
+        check_folders(plan(loads(job(role("true"), options=f"channels: {{{kind}: {{c: '{uri}'}}}}"))), engine, allowed)
+
+    for uri in (str(tmp_path), f"{tmp_path}/deep/er", f"file://{tmp_path}/x", "s3://bucket/key", "https://example.com/x"):
+        check(uri)
+    check("/etc", engine="local")
+    for uri in ("/etc", "/", f"{tmp_path}/../other", f"file://{tmp_path}/way-out/x", f"{tmp_path}-more"):
+        for kind in ("inputs", "outputs"):
+            with pytest.raises(Invalid, match="is in no storage of this server"):
+                check(uri, kind=kind)
 
 
 def test_only_the_settings_make_somebody_root() -> None:
