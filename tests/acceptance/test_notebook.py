@@ -76,3 +76,27 @@ def test_coroutines_run_in_the_loop_that_is_there(notebook: Notebook) -> None:
         "ended SUCCEEDED SUCCEEDED",
         "['SUCCEEDED', 'SUCCEEDED', 'SUCCEEDED', 'SUCCEEDED', 'SUCCEEDED']",
     ]
+
+
+def test_a_processor(notebook: Notebook, folder: Path) -> None:
+    os.mkfifo(folder / "goon")
+    notebook.run(
+        "from pailot.processor import *\n"
+        f"p = Processor('image', 'echo one; read line <{folder}/goon; echo $line; exit 4',\n"
+        "              session=Session(engine='local'))\n"
+        "job = p.run(wait=False)"
+    )
+    waiting = notebook.begin("job.wait()")
+    notebook.until_printed("one")
+    notebook.interrupt()
+    with pytest.raises(CellFailed) as caught:
+        notebook.finish(waiting)
+    assert caught.value.name == "KeyboardInterrupt"
+    assert notebook.run("print(job.status)") == "Running\n"
+    notebook.run("job")
+    assert "worker:0" in notebook.shown[-1]
+    (folder / "goon").write_text("two\n")
+    with pytest.raises(CellFailed, match="exited with 4") as caught:
+        notebook.run("p.wait()")
+    assert caught.value.name == "UnexpectedStatusException"
+    assert notebook.run("print(list(job.logs()), job.exit_code)") == "['one', 'two'] 4\n"

@@ -43,6 +43,7 @@ from pailot.processor import (
 
 from ..parts import meeting
 from ..parts.git_server import git_server
+from ..parts.wheels import wheel
 
 ROOT = Path(__file__).parents[2]
 LOCAL = Session(engine="local")
@@ -451,16 +452,6 @@ def test_a_token_for_git_is_nowhere_to_be_seen(here: Path, tmp_path: Path, monke
         processor("true", source_dir={"repo": "git@example.com:a/b.git", "token": token}).run()
     with pytest.raises(ValueError, match="commit should be a text, and no option"):
         processor("true", source_dir={"repo": url, "commit": "--upload-pack=touch x"}).run()
-
-
-def wheel(folder: Path, name: str, version: str) -> None:
-    folder.mkdir(exist_ok=True)
-    info = f"{name}-{version}.dist-info"
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
-        archive.writestr(f"{name}.py", f"version = {version!r}\n")
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{info}/RECORD", "")
 
 
 def test_requirements_go_into_an_environment_of_their_own(here: Path) -> None:

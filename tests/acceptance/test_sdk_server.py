@@ -64,6 +64,8 @@ def test_instances_of_a_processor_on_a_server(server: Server, token: str, here: 
     assert TrainingJob.get(job.id, session).labels == [{"Key": "kind", "Value": "a, b"}]
     assert job.metrics([MetricDefinition("met", r"^met (\d)")]) == {"met": [1.0]}
     assert job.console_uri == f"{server.url}/api/v2/jobs/admin~{job.id}"
+    alone = Processor("debian", "cat given; ls", "code/given", session=session).run(show_logs=False)
+    assert list(alone.logs()) == ["codegiven"]
 
 
 def test_a_training_job_on_a_server_that_does_not_succeed(server: Server, token: str) -> None:

@@ -16,6 +16,7 @@ from pailot.processor import Processor, Session, UnexpectedStatusException
 
 from ..parts import containers, meeting
 from ..parts.containers import IMAGE
+from ..parts.wheels import wheel
 
 ROOT = Path(__file__).parents[2]
 DOCKER = Session(engine="docker")
@@ -59,6 +60,24 @@ def test_each_instance_has_a_container_of_its_own(here: Path) -> None:
     job = made.run(outputs={"model": "model"}, show_logs=False)
     assert {index: list(job.logs(index)) for index in range(2)} == meeting.expected(2)
     assert sorted(path.name for path in (here / "model").iterdir()) == ["0", "1"]
+
+
+def test_requirements_go_into_the_container(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The image has no pip of its own; it is shown ours."""
+    for version in ("1.0", "2.0"):
+        wheel(here / "wheels", "pailot_probe", version)
+    (here / "code").mkdir()
+    (here / "code" / "requirements.txt").write_text("pailot_probe==1.0\n")
+    shutil.copytree(Path(sysconfig.get_path("purelib"), "pip"), here / "packages" / "pip")
+    monkeypatch.setenv("PAILOT_CONTAINER_MOUNTS", f"{here}/packages:/packages:ro,{here}/wheels:/wheels:ro")
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/wheels", "PYTHONPATH": "/packages"}
+    command = "python3 -c 'import pailot_probe; print(pailot_probe.version)'"
+    made = Processor(IMAGE, command, "code", requirements=["pailot_probe==2.0"], environments=offline, session=DOCKER)
+    assert list(made.run(show_logs=False).logs())[-1] == "2.0"
+    made.requirements = ["pailot_probe==3.0"]
+    with pytest.raises(UnexpectedStatusException) as caught:
+        made.run(show_logs=False)
+    assert caught.value.last_lines[-1] == "the requirements could not be installed"
 
 
 def test_the_example_trains_a_model_in_a_container(here: Path) -> None:

@@ -86,6 +86,11 @@ class Notebook:
             except Empty:
                 continue
 
+    def until_printed(self, text: str) -> None:
+        """Until a cell that is running has printed something."""
+        while text not in (self._next(SECONDS)["content"].get("text") or ""):
+            pass
+
     def _next(self, seconds: float) -> dict[str, Any]:
         message: dict[str, Any] = self.client.get_iopub_msg(timeout=seconds)
         content = message["content"]

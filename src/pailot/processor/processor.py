@@ -182,7 +182,7 @@ class Processor:
         with _Folder() as scratch:
             code, listed = self._code(scratch)
             is_folder = code is not None and "://" not in code
-            sent = code if is_folder and engine is None else None
+            sent = scratch.folder_of(code) if code is not None and is_folder and engine is None else None
             if code is not None and is_folder and engine is not None:
                 code = package.pack(code)
             job = self._job(wanted, code, listed, sent=sent is not None)
@@ -368,6 +368,17 @@ class _Folder:
 
         self._path = self._path or tempfile.mkdtemp(prefix="pailot-")
         return os.path.join(self._path, "code")
+
+    def folder_of(self, code: str) -> str:
+        """The folder of the code; a file alone gets one."""
+        if os.path.isdir(code):
+            return code
+        import shutil
+
+        folder = self.path()
+        os.mkdir(folder)
+        shutil.copy2(code, folder)
+        return folder
 
     def __exit__(self, *_: object) -> None:
         if self._path:

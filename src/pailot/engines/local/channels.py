@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 
+from ..base import EngineError
 from ..staging.source import Source
 from ..staging.stores import is_remote, shown
 from .provide import fetch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import tarfile
     from collections.abc import Callable
 
     from ...progress import Progress
@@ -124,9 +126,25 @@ def _bring_code(source: str, target: str, cache: str, cwd: str, tell: Callable[[
 
     if tarfile.is_tarfile(path):
         with tarfile.open(path) as archive:
-            archive.extractall(target, filter="tar")
+            _unpack(archive, target)
     else:
         _copy(path, target)
+
+
+def _unpack(archive: tarfile.TarFile, target: str) -> None:
+    """Nothing of it comes to lie outside of the target."""
+    import tarfile
+
+    if hasattr(tarfile, "tar_filter"):
+        archive.extractall(target, filter="tar")
+        return
+    inside = os.path.realpath(target) + "/"  # a Python before 3.11.4
+    for entry in archive:
+        place = os.path.realpath(os.path.join(target, entry.name.lstrip("/")))
+        if not f"{place}/".startswith(inside) or entry.isdev():
+            raise EngineError(f"the code holds '{entry.name}', which cannot be unpacked")
+        entry.name, entry.mode = entry.name.lstrip("/"), entry.mode & 0o755
+        archive.extract(entry, target)
 
 
 def _copy(path: str, target: str, *, linked: bool = False) -> None:
