@@ -396,6 +396,12 @@ def test_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("pailot.processor.session._default", None)
     with pytest.raises(ValueError, match="an engine or a server"):
         Session(engine="local", server="http://x")
+    with pytest.warns(UserWarning, match="without effect here: access_key_id, access_key_secret;") as caught:
+        made = Session(region_id="cn-hangzhou", oss_bucket_name="b", access_key_id="an-id", access_key_secret="a-secret")
+    assert "a-secret" not in f"{caught[0].message} {made!r} {made.__dict__}"
+    assert made.storage_uri() == "oss://b/pai/processing_job"
+    with pytest.raises(TypeError, match="a session has no 'engin'"):
+        Session(engin="local")
 
 
 def git(folder: Path, *words: str) -> str:

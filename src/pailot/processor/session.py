@@ -9,18 +9,21 @@ from .instances import LOCAL, LOCAL_GPU
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from ..sdk.client import Client
 
 _default: Session | None = None
+THEIRS = ("access_key_id", "access_key_secret", "security_token", "credential_config", "oss_endpoint", "network")
 
 
 class Session:
     """Engine or server, and storage. Making one costs nothing and contacts nobody.
 
     `engine`: local, docker, …; `server` with `token`: a Pailot server; `storage`: the URI below which outputs are kept
-    that were not given a place (a folder in PAILOT_HOME by default).
+    that were not given a place (a folder in PAILOT_HOME by default). What else Alibaba's sessions take, their account and its
+    keys, has no meaning here and is named in a warning.
     """
 
     def __init__(
@@ -33,7 +36,9 @@ class Session:
         region_id: str = "local",
         workspace_id: str | None = None,
         oss_bucket_name: str | None = None,
+        **others: Any,
     ) -> None:
+        _name_others(others)
         if engine is not None and server is not None:
             raise ValueError("a session has an engine or a server: a server chooses its engine itself")
         self.engine, self.server, self.token = engine, server, token
@@ -102,6 +107,17 @@ def setup_default_session(
     global _default  # noqa: PLW0603  # one for the program
     _default = Session(engine, server, token, storage, **more)
     return _default
+
+
+def _name_others(given: Mapping[str, Any]) -> None:
+    """What belongs to an account of Alibaba's is said to have no effect, by its name alone; the rest is refused."""
+    for name in given:
+        if name not in THEIRS:
+            raise TypeError(f"a session has no '{name}'")
+    if given:
+        import warnings
+
+        warnings.warn(f"without effect here: {', '.join(given)}; drivers of stores have settings of their own", stacklevel=3)
 
 
 def _server() -> str | None:
