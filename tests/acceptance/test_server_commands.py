@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import stat
@@ -350,3 +351,39 @@ def test_a_waiting_job_says_why(tmp_path: Path) -> None:
         me.close()
     finally:
         server.close()
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """Submissions are refused in clear words, what runs goes on, and nobody has to help when there is room again."""
+    (tmp_path / "server").mkdir()
+    small = tmp_path / "server" / "home"
+    small.mkdir(0o700)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=12m,mode=700", "tmpfs", str(small)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("mounting a small file system needs root")
+    try:
+        server = Server(tmp_path / "server")
+        try:
+            me = server.client(tmp_path / "me")
+            gate = tmp_path / "gate"
+            submit(me, job(role(f"echo begin; until [ -e {gate} ]; do sleep 0.1; done; echo end"), name="long"))
+            wait_for(lambda: "begin" in me.pailot("logs", "long").out, 60, "the job to run")
+            with contextlib.suppress(OSError), open(small / "filler", "wb", buffering=0) as filler:
+                while True:
+                    filler.write(bytes(4096))
+            for name in ("one", "two"):
+                refused = submit(me, job(role("true"), name=name))
+                assert (refused.status, refused.err) == (4, f"pailot: {small}/server.db: the disk is full\n")
+            gate.touch()
+            assert me.pailot("wait", "long").status == 0
+            assert [row["name"] for row in json.loads(me.pailot("ps", "--json").out)] == ["long"]
+            (small / "filler").unlink()
+            assert submit(me, job(role("true"), name="one"), "--follow").status == 0
+            assert me.pailot("logs", "long").lines == ["begin", "end"]
+            me.close()
+        finally:
+            server.close()
+    finally:
+        subprocess.run(["umount", "--lazy", str(small)], check=True)

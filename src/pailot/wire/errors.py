@@ -4,6 +4,7 @@ WireError
 ├── Unreachable   no answer, or none that makes sense        exit status 4
 ├── Denied        401 or 403: log in, or ask the owner       exit status 5
 ├── NotFound      404
+├── Failing       500 and above: the server has a trouble     exit status 4
 └── Refused       any other answer that is no success; `code` and `message` are the server's
 """
 
@@ -38,6 +39,12 @@ class Denied(Refused):
     """Not for this user, or nobody is logged in."""
 
     exit_status = 5
+
+
+class Failing(Refused):
+    """The server cannot do it now: it is ending, or its disk is full."""
+
+    exit_status = 4
 
 
 class NotFound(Refused):

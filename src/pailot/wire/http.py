@@ -6,7 +6,7 @@ import os
 import time
 
 from ..values import Value
-from .errors import Denied, NotFound, NotTheApi, Refused, Unreachable, WireError
+from .errors import Denied, Failing, NotFound, NotTheApi, Refused, Unreachable, WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -264,6 +264,8 @@ def refusal(reply: Reply, server: str) -> Refused:
         return Denied(message.rstrip(".") + hint if hint else message, reply.status, code)
     if reply.status == 404:
         return NotFound(message, reply.status, code)
+    if reply.status >= 500:
+        return Failing(message, reply.status, code)
     return Refused(message, reply.status, code)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from pailot.wire import http
 from pailot.wire.client import Client, find
-from pailot.wire.errors import Denied, NotFound, Refused, Unreachable, WireError
+from pailot.wire.errors import Denied, Failing, NotFound, Refused, Unreachable, WireError
 
 from .stand_in import Answer, Request, StandIn
 
@@ -77,7 +77,7 @@ def test_a_post_that_may_have_arrived_is_not_repeated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "kind"), [(400, Refused), (401, Denied), (403, Denied), (404, NotFound), (409, Refused), (500, Refused)]
+    ("status", "kind"), [(400, Refused), (401, Denied), (403, Denied), (404, NotFound), (409, Refused), (500, Failing)]
 )
 def test_a_refusal_carries_the_servers_words(status: int, kind: type[Refused]) -> None:
     with StandIn(lambda _: (status, {"code": "SomeError", "message": "Because."})) as server, Client(server.url) as client:
