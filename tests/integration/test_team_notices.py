@@ -141,6 +141,61 @@ def test_what_could_not_be_delivered_is_delivered_by_the_next_server(place: Plac
     assert {post["event"] for post in posts} == {"running", "succeeded"}
 
 
+def test_a_webhook_that_hangs_keeps_neither_mails_nor_the_end_waiting(place: Place, mailbox: Mailbox) -> None:
+    async def work(team: Team) -> None:
+        team.store.accounts.add_user(User("ann", "ann@example.com"))
+        await team.submit(ANN, _text("good", "true"))
+        assert await state(team, "ann~good") == "SUCCEEDED"
+        connection, _ = await asyncio.to_thread(silent.accept)
+        connections.append(connection)
+        await asyncio.to_thread(wait_for, lambda: len(mailbox.messages) == 2)
+
+    connections: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        place.run(work, PAILOT_SMTP=f"smtp://127.0.0.1:{mailbox.port}", PAILOT_WEBHOOK=address)
+        (connection,) = connections
+        connection.settimeout(0)
+        assert connection.recv(65536).startswith(b"POST / ")
+        with pytest.raises(BlockingIOError):
+            connection.recv(1)  # nobody has hung up: it was not waited for
+        connection.close()
+
+
+def test_a_redirect_is_not_followed(place: Place) -> None:
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:  # the library's name
+            self.rfile.read(int(self.headers["Content-Length"]))
+            asked.append(f"POST {self.path}")
+            self.send_response(302)
+            self.send_header("Location", "/inside")
+            self.end_headers()
+
+        def do_GET(self) -> None:  # the library's name
+            asked.append(f"GET {self.path}")
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+
+    async def work(team: Team) -> None:
+        await team.submit(ANN, _text("good", "true"))
+        await asyncio.to_thread(wait_for, lambda: len(team.store.outbox.failing()) == 2)
+        assert "302" in team.store.outbox.failing()[0].error
+
+    place.run(work, PAILOT_WEBHOOK=f"http://127.0.0.1:{server.server_port}/hook")
+    server.shutdown()
+    thread.join()
+    server.server_close()
+    assert asked == ["POST /hook"] * 2
+
+
 @pytest.mark.parametrize(("name", "value"), [("PAILOT_SMTP", "mail.example.com"), ("PAILOT_WEBHOOK", "ftp://x/y")])
 def test_an_address_that_makes_no_sense_is_refused(name: str, value: str) -> None:
     with pytest.raises(BadSetting):

@@ -43,21 +43,18 @@ class Notices:
         self.sender = str(settings["mail_from"])
         self.first_delay = FIRST_DELAY
         self._signal = Signal()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self) -> None:
-        """Deliver what is there, and what will come."""
-        if self.smtp or self.webhook:
-            self._task = asyncio.get_running_loop().create_task(self._run())
+        """Deliver what is there, and what will come; a mail does not wait for a webhook that hangs."""
+        ways = ((MAIL, self.smtp), (WEBHOOK, self.webhook))
+        self._tasks = [asyncio.get_running_loop().create_task(self._run(kind)) for kind, address in ways if address]
 
     async def end(self) -> None:
         """Whatever is not delivered yet waits for the next server."""
-        if self._task is not None:
-            self._task.cancel()
-            try:
-                await self._task
-            except asyncio.CancelledError:
-                pass
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def of_change(self, after: JobRecord, before: JobRecord | None) -> Callable[[], None] | None:
         """What to keep together with a change."""
@@ -87,13 +84,13 @@ class Notices:
         except RuntimeError:
             pass  # the server has ended; the next one delivers
 
-    async def _run(self) -> None:
+    async def _run(self, kind: str) -> None:
         while True:
             seen = self._signal.count
             try:
-                for notice in await asyncio.to_thread(self.store.outbox.due, time.time()):
+                for notice in await asyncio.to_thread(self.store.outbox.due, time.time(), kind):
                     await self._deliver(notice)
-                due = await asyncio.to_thread(self.store.outbox.next_due)
+                due = await asyncio.to_thread(self.store.outbox.next_due, kind)
             except StoreError:
                 due = time.time() + FIRST_DELAY
             if due is not None and due <= time.time():
@@ -105,7 +102,7 @@ class Notices:
 
     async def _deliver(self, notice: Notice) -> None:
         try:
-            await asyncio.to_thread(self._mail if notice.kind == MAIL else self._post, notice.payload)
+            await _aside(self._mail if notice.kind == MAIL else self._post, notice.payload)
         except (OSError, ValueError) as error:
             now, words = time.time(), str(error)
             if now - notice.created < GIVE_UP_AFTER:
@@ -117,14 +114,17 @@ class Notices:
     def _post(self, payload: Mapping[str, Any]) -> None:
         import json
         from http.client import HTTPException
-        from urllib.request import Request, urlopen
+        from urllib.error import HTTPError
+        from urllib.request import Request, build_opener
 
         request = Request(  # noqa: S310  # http or https, as the settings were checked
             self.webhook, json.dumps(payload).encode(), {"Content-Type": "application/json", "User-Agent": "pailot"}
         )
         try:
-            with urlopen(request, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310
-                answer.read()
+            build_opener(_no_redirects()).open(request, timeout=TIMEOUT_SECONDS).close()  # what it says is of no interest
+        except HTTPError as error:
+            error.close()
+            raise OSError(f"the webhook answers with status {error.code}") from None
         except HTTPException as error:
             raise OSError(f"the webhook's answer makes no sense: {error!r}") from None
 
@@ -150,6 +150,47 @@ class Notices:
                 server.send_message(message)
         except smtplib.SMTPException as error:
             raise OSError(f"the mail server refuses: {error}") from None
+
+
+def _no_redirects() -> Any:
+    """A message goes where the setting says, and nowhere else: not as a GET, not to a place inside our own network."""
+    from urllib.request import HTTPRedirectHandler
+
+    class Refusing(HTTPRedirectHandler):
+        def redirect_request(self, *_: Any, **__: Any) -> None:
+            return None  # the answer counts as a failure then
+
+    return Refusing()
+
+
+async def _aside(work: Callable[[Mapping[str, Any]], None], payload: Mapping[str, Any]) -> None:
+    """In a thread that nobody waits for when the server ends, since the other side may let it hang."""
+    from threading import Thread
+
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def answer(error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        error = None
+        try:
+            work(payload)
+        except Exception as raised:  # it is handed on
+            error = raised
+        try:
+            loop.call_soon_threadsafe(answer, error)
+        except RuntimeError:
+            pass  # the server has ended; the next one tries again
+
+    Thread(target=run, name="pailot-notice", daemon=True).start()
+    await done
 
 
 _VERBS = {

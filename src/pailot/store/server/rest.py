@@ -65,17 +65,19 @@ class Outbox:
             )
         return number
 
-    def due(self, now: float, limit: int = 100) -> list[Notice]:
-        """What is to be delivered now, the longest waiting first."""
+    def due(self, now: float, kind: str | None = None, limit: int = 100) -> list[Notice]:
+        """What is to be delivered now (in one way), the longest waiting first."""
+        only, values = _of_kind(kind)
         rows = self._database.read(
-            f"SELECT {NOTICE_COLUMNS} FROM outbox WHERE due <= ? ORDER BY due, number LIMIT ?",  # noqa: S608
-            (now, limit),
+            f"SELECT {NOTICE_COLUMNS} FROM outbox WHERE due <= ?{only} ORDER BY due, number LIMIT ?",  # noqa: S608
+            (now, *values, limit),
         )
         return [Notice(*(json.loads(value) if place == PAYLOAD else value for place, value in enumerate(row))) for row in rows]
 
-    def next_due(self) -> float | None:
-        """When the next message is to be delivered; None if there is none."""
-        row = self._database.one("SELECT min(due) FROM outbox")
+    def next_due(self, kind: str | None = None) -> float | None:
+        """When the next message (of a kind) is to be delivered; None if there is none."""
+        only, values = _of_kind(kind)
+        row = self._database.one(f"SELECT min(due) FROM outbox WHERE due IS NOT NULL{only}", values)  # noqa: S608
         return row[0] if row else None
 
     def failing(self, limit: int = 100) -> list[Notice]:
@@ -100,6 +102,10 @@ class Outbox:
         """Drop what could not be delivered since a moment; how many."""
         with self._database.write() as batch:
             return batch.execute("DELETE FROM outbox WHERE created < ? AND attempts > 0", (before,))[1]
+
+
+def _of_kind(kind: str | None) -> tuple[str, tuple[str, ...]]:
+    return ("", ()) if kind is None else (" AND kind = ?", (kind,))
 
 
 class Code:
