@@ -22,7 +22,8 @@ import pytest
 
 import pailot
 from pailot import luigi as ours
-from pailot.luigi import OpenPai, PaiJob, PaiJobFailed, PaiTask, Port, ProtocolTask, TaskRole, slot_to_dict, tasks
+from pailot.luigi import OpenPai, PaiJob, PaiJobFailed, PaiTask, Port, ProcessorTask, ProtocolTask, TaskRole, slot_to_dict, tasks
+from pailot.processor import Processor, Session
 
 from . import luigi_tasks
 from .luigi_tasks import Failing, Hello, build, wait_for_file
@@ -148,13 +149,13 @@ def test_luigi_is_told_what_happens(caplog: pytest.LogCaptureFixture) -> None:
         (signal.SIGINT, 1, "on", "STOPPED"),
         (signal.SIGINT, 2, "on", "STOPPED"),
         (signal.SIGTERM, 1, "on", "STOPPED"),
-        (signal.SIGINT, 1, "off", "RUNNING"),
+        (signal.SIGINT, 1, "off", "SUCCEEDED"),
     ],
 )
 def test_an_end_of_luigi_is_an_end_of_the_job(here: Path, number: signal.Signals, workers: int, setting: str, state: str) -> None:
     code = (
         "import luigi\nfrom pailot.luigi import PaiTask, TaskRole\n"
-        "class Long(PaiTask):\n name='long'; image='debian'; tasks=[TaskRole('w','touch up; sleep 1000')]\n"
+        "class Long(PaiTask):\n name='long'; image='debian'; tasks=[TaskRole('w','touch up; read line <gate')]\n"
         "class Other(Long):\n name='other'; tasks=[TaskRole('w','touch other; sleep 1000')]\n"
         f"luigi.build([Long(), Other()][:{workers}], local_scheduler=True, no_lock=True, workers={workers})\n"
     )
@@ -165,6 +166,7 @@ def test_an_end_of_luigi_is_an_end_of_the_job(here: Path, number: signal.Signals
         start_new_session=True,
         env={**os.environ, "PAILOT_LUIGI_STOP_ON_INTERRUPT": setting},
     )
+    os.mkfifo("gate")
     names = ["long", "other"][:workers]
     for file in ("up", "other")[:workers]:
         wait_for_file(here / file)
@@ -172,10 +174,11 @@ def test_an_end_of_luigi_is_an_end_of_the_job(here: Path, number: signal.Signals
     assert process.wait(120) != 0
     for name in names:
         run = pailot.get(name)
-        if state == "STOPPED":
-            run.wait(120)
-        assert run.state == state
-        run.stop(now=True)
+        gate = os.open("gate", os.O_RDWR | os.O_NONBLOCK)
+        if setting == "off":  # it goes on, to its own end
+            os.write(gate, b"go\n")
+        assert run.wait(120) == state
+        os.close(gate)
 
 
 def test_a_job_that_is_running_already_is_joined(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,6 +290,71 @@ def test_retries_of_luigi_and_of_the_job_add_up(here: Path) -> None:
     runs = len(list(pailot.runs(states=["FAILED"])))
     assert runs > 1  # luigi has tried again
     assert (here / "tries").read_text().count("attempt") == runs + Failing.retry_count
+
+
+def test_a_folder_that_another_machine_would_write_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    class Far(Hello):
+        pai_url = "https://pai.example.com/rest-server"
+
+    class Bucket(Far):
+        output_dir = "s3://bucket/x"
+
+    class Near(Far):
+        pai_url = "http://127.0.0.1:9186"
+
+    for task in (Bucket("b"), Near("n"), Hello("h")):
+        task._make_places()
+    assert caplog.text == ""
+    Far("f")._make_places()
+    assert "job-f writes to" in caplog.text
+    assert "default_fs_uri" in caplog.text
+
+
+class Process(ProcessorTask):
+    """A processing job; its one output is what `command` writes."""
+
+    command = luigi.Parameter()
+
+    def processor(self) -> Processor:
+        return Processor("debian", str(self.command), session=Session(engine="local"))
+
+    def inputs(self) -> dict[str, str]:
+        return {"a": "input"}
+
+    def outputs(self) -> dict[str, str]:
+        return {"model": "$PAI_DEFAULT_FS_URI/model"}
+
+
+def test_a_processor_as_a_task(here: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (here / "input").write_text("a line of the input\n")
+    bad = Process("echo the-cause >&2; exit 7")
+    with pytest.raises(PaiJobFailed, match="exited with 7") as caught:
+        bad.run()
+    assert (caught.value.exit_code, caught.value.last_lines[-1]) == (7, "the-cause")
+    assert not bad.complete()
+    good = Process('cat "$PAI_INPUT_A"; cp "$PAI_INPUT_A" "$PAI_OUTPUT_MODEL/copy"')
+    told: list[Any] = []
+    good.set_status_message = told.append
+    with caplog.at_level("INFO", "luigi-interface"):
+        good.run()
+    assert ": a line of the input" in caplog.text
+    assert told[-1].startswith("SUCCEEDED, 1 of 1 tasks ended")
+    assert good.complete()
+    assert Path(good.output()["model"].path, "copy").read_text() == "a line of the input\n"
+
+
+def test_a_bucket_without_a_driver_is_said_before_anything_is_done(tmp_path: Path) -> None:
+    class Bucket(Hello):
+        output_dir = "s4://bucket/x"
+
+    class Processed(Process):
+        def outputs(self) -> dict[str, str]:
+            return {"model": "s4://bucket/x"}
+
+    for task in (Bucket("x"), Processed("true")):
+        with pytest.raises(pailot.EngineError, match="there is no driver for s4://"):
+            task.run()
+    assert not (tmp_path / "home" / "jobs").exists()
 
 
 # The two examples of the module's documentation

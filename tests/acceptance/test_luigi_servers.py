@@ -132,8 +132,11 @@ def test_a_token_that_expires_while_the_job_runs_is_renewed(
         assert Gated(f"expires-{number}").complete()
 
 
-def test_a_server_that_is_killed_and_started_again_in_the_middle(tmp_path: Path, here: Path) -> None:
-    """The token of before is revoked meanwhile, too."""
+def test_a_server_that_is_killed_and_started_again_in_the_middle(
+    tmp_path: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No request is repeated by itself, so that the server's absence is noticed. The token is revoked meanwhile, too."""
+    monkeypatch.setattr("pailot.wire.http.RETRIES", 0)
     own = Server(tmp_path / "own")
     try:
         configure(pai_url=own.url, username="admin", password=PASSWORD)

@@ -167,6 +167,14 @@ def _find(url: str) -> tuple[int, str]:
     return found
 
 
+def is_here(url: str) -> bool:
+    """Whether a server is on this machine, and sees the same files."""
+    from urllib.parse import urlsplit
+
+    host = urlsplit(url).hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
 def last_of(name: str, get: Callable[[str], Started | None]) -> tuple[int, Started] | None:
     """The last of `name`, `name-r2`, … that there is, and its number."""
     last, number = None, 1

@@ -16,7 +16,7 @@ from ..settings import Settings
 from .config import OpenPai
 from .following import see_through
 from .jobs import PaiJob, TaskRole, slot_to_dict
-from .places import ENDED, LOCAL, SUCCEEDED, place_for
+from .places import ENDED, LOCAL, SUCCEEDED, is_here, place_for
 from .targets import VARIABLE, check, resolved, target
 
 TYPE_CHECKING = False
@@ -190,8 +190,16 @@ class PaiTask(JobTask):
 
     def _make_places(self) -> None:
         found = resolved(self.output_dir or "")
-        if found and "://" not in found and self._url == LOCAL:
+        if not found or "://" in found:
+            return
+        if self._url == LOCAL:
             os.makedirs(found, exist_ok=True)
+        elif not is_here(self._url):
+            logger.warning(
+                "job %s writes to %s on another machine; a place for both can be set: default_fs_uri (PAILOT_DEFAULT_FS_URI)",
+                self.job_name,
+                found,
+            )
 
     def output(self) -> luigi.Target | list[luigi.Target]:
         """The output folder."""

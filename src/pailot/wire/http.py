@@ -84,35 +84,34 @@ class Http:
 
         repeat = method in IDEMPOTENT
         renewed = False
-        for turn in range(self.retries + 1):
+        turn = 0
+        while True:
+            last = turn >= self.retries
             try:
                 response = self.send(method, path, body, headers, timeout=timeout)
                 reply = Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
             except NotSent as error:
                 self.close()
-                if turn == self.retries:
+                if last:
                     raise self._unreachable(error.cause) from None
+                self._pause(turn)
             except (OSError, HTTPException) as error:
                 self.close()
-                if not repeat or turn == self.retries or isinstance(error, TimeoutError):
+                if not repeat or last or isinstance(error, TimeoutError):
                     raise self._unreachable(error) from None
+                self._pause(turn)
             else:
                 if response.will_close:
                     self.close()
-                if reply.status in _AGAIN and repeat and turn < self.retries:
-                    self._pause(turn, reply)
-                    continue
-                if reply.status == 429 and turn < self.retries:
-                    self._pause(turn, reply)
-                    continue
                 if reply.status < 400:
                     return reply
-                if reply.status == 401 and self.renew is not None and not renewed and turn < self.retries:
+                if reply.status == 401 and self.renew is not None and not renewed:
                     self.token, renewed = self.renew(), True
                     continue
-                raise refusal(reply, self.server)
-            time.sleep(PAUSES[min(turn, len(PAUSES) - 1)])
-        raise AssertionError("unreachable: the last turn returns or raises")
+                if last or not (reply.status == 429 or (reply.status in _AGAIN and repeat)):
+                    raise refusal(reply, self.server)
+                self._pause(turn, reply)
+            turn += 1
 
     def send(
         self,
@@ -207,8 +206,8 @@ class Http:
             raise ValueError(f"the proxy '{without_credentials(value)}' is no address")
         return parts.hostname, parts.port or 8080
 
-    def _pause(self, turn: int, reply: Reply) -> None:
-        asked = reply.headers.get("retry-after", "")
+    def _pause(self, turn: int, reply: Reply | None = None) -> None:
+        asked = reply.headers.get("retry-after", "") if reply is not None else ""
         time.sleep(min(float(asked), 10.0) if asked.replace(".", "", 1).isdigit() else PAUSES[min(turn, len(PAUSES) - 1)])
 
     def _unreachable(self, error: BaseException) -> Unreachable:
