@@ -195,7 +195,7 @@ def test_two_hundred_waits_cost_one_thread_and_leave_nothing_behind() -> None:
         if thread.name in ("runs that coroutines wait for", "a wait of a coroutine"):
             thread.join(SECONDS)
     assert open_files() <= before
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
 
 
 def test_a_driver_that_is_killed_is_noticed() -> None:
