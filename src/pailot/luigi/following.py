@@ -14,6 +14,7 @@ from .places import SUCCEEDED, PaiJobFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     import luigi
@@ -26,27 +27,34 @@ LOG_SECONDS = 30.0
 """So long the rest of a log is waited for when its job is over."""
 
 
-def see_through(task: luigi.Task, name: str, started: Started) -> None:
-    """Until the job has succeeded; anything else raises PaiJobFailed. When luigi is interrupted, the job is stopped."""
+def see_through(task: luigi.Task, start: Callable[[], Started]) -> None:
+    """Start a job, and wait until it has succeeded; anything else raises PaiJobFailed.
+
+    When luigi is interrupted, the job is stopped; also where that happens while it starts.
+    """
     ear = Ear()
+    started = None
     try:
         with ear:
-            record = _follow(task, name, started, ear.quit)
+            started = start()
+            record = _follow(task, started, ear.quit)
     except (KeyboardInterrupt, SystemExit):  # somebody else's handler
-        _stop(name, started)
+        if started is not None:
+            _stop(started)
         raise
     if ear.heard is not None:
-        _stop(name, started)
+        _stop(started)
         ear.pass_on()
     if record["state"] not in SUCCEEDED:
         raise PaiJobFailed.of({**record, "reason": record.get("reason") or ""})
-    logger.info("job %s has succeeded", name)
+    logger.info("job %s has succeeded", started.name)
 
 
-def _follow(task: luigi.Task, name: str, started: Started, quit: Quit) -> dict[str, Any]:
+def _follow(task: luigi.Task, started: Started, quit: Quit) -> dict[str, Any]:
+    name = started.name
     logger.info("job %s is at %s", name, started.url)
     _tell(task.set_tracking_url, started.url)
-    feeder = threading.Thread(target=_feed, args=(name, started, quit), name=f"log of {name}", daemon=True)
+    feeder = threading.Thread(target=_feed, args=(started, quit), name=f"log of {name}", daemon=True)
     feeder.start()
     _report(task, started)
     for _ in started.changes(quit):
@@ -75,6 +83,8 @@ class Ear:
                 self._before[number] = signal.signal(number, self._hear)
 
     def _hear(self, number: int, _: object) -> None:
+        if self.heard == number == signal.SIGINT:
+            raise KeyboardInterrupt  # whoever asks twice does not want to wait
         self.heard = self.heard or signal.Signals(number)
         self.quit.set()
 
@@ -93,7 +103,8 @@ class Ear:
             signal.raise_signal(self.heard)
 
 
-def _stop(name: str, started: Started) -> None:
+def _stop(started: Started) -> None:
+    name = started.name
     if not Settings()["luigi_stop_on_interrupt"]:
         logger.info("job %s goes on", name)
         return
@@ -104,12 +115,12 @@ def _stop(name: str, started: Started) -> None:
         logger.error("job %s could not be stopped: %s", name, problem)
 
 
-def _feed(name: str, started: Started, quit: Quit) -> None:
+def _feed(started: Started, quit: Quit) -> None:
     try:
         for line in started.lines(quit):
-            logger.info("%s: %s", name, line)
+            logger.info("%s: %s", started.name, line)
     except PailotError as error:
-        logger.warning("the log of %s cannot be followed: %s", name, error)
+        logger.warning("the log of %s cannot be followed: %s", started.name, error)
 
 
 def _report(task: luigi.Task, started: Started) -> dict[str, Any] | None:

@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .places import Place
+    from .places import Place, Started
 
 logger = logging.getLogger("luigi-interface")
 
@@ -84,17 +84,19 @@ class JobTask(luigi.Task):
         """Start the job, or join the one that is running already, and wait until it has succeeded."""
         for each in luigi.task.flatten(self.output()):
             check(each)
+        see_through(self, self._start)
+
+    def _start(self) -> Started:
         place = self._place()
         latest = place.latest(self.job_name)
         if latest is not None and latest.state() not in ENDED:
             logger.info("job %s is running already; waiting for it", self.job_name)
-            started = latest
-        else:
-            job, v1 = self._job(again=STARTED.has(self._url, self.job_name))
-            self._make_places()
-            started = place.start(self.job_name, job, v1)
-            STARTED.add(self._url, self.job_name)
-        see_through(self, self.job_name, started)
+            return latest
+        job, v1 = self._job(again=STARTED.has(self._url, self.job_name))
+        self._make_places()
+        started = place.start(self.job_name, job, v1)
+        STARTED.add(self._url, self.job_name)
+        return started
 
     def complete(self) -> bool:
         """Whether its job has succeeded; where no record of it is left, whether its output is there."""

@@ -36,9 +36,14 @@ class ProcessorTask(luigi.Task):
     def run(self) -> None:
         for each in self.output().values():
             check(each)
-        job = self.processor().run(
-            {name: getattr(value, "path", value) for name, value in self.inputs().items()},
-            {name: resolved(uri) for name, uri in self.outputs().items()},
-            wait=False,
-        )
-        see_through(self, job.training_job_name, Started(job.run, job.console_uri))
+        processor = self.processor()
+
+        def start() -> Started:
+            job = processor.run(
+                {name: getattr(value, "path", value) for name, value in self.inputs().items()},
+                {name: resolved(uri) for name, uri in self.outputs().items()},
+                wait=False,
+            )
+            return Started(job.run, job.console_uri)
+
+        see_through(self, start)
