@@ -99,6 +99,7 @@ def _download(source: Source, stream: BinaryIO, kept: Mapping[str, Any], meter_o
     from urllib.request import urlopen
 
     digest, done, total, meter = sha256(), 0, None, None
+    furthest = 0
     notes: dict[str, Any] = {}
     left = CONTINUED
     while True:
@@ -114,7 +115,6 @@ def _download(source: Source, stream: BinaryIO, kept: Mapping[str, Any], meter_o
                 room_for(total, stream.name, source)
                 meter = meter_of(total)
             assert meter is not None
-            before = done
             broken = False
             try:
                 while chunk := answer.read(CHUNK):
@@ -131,7 +131,8 @@ def _download(source: Source, stream: BinaryIO, kept: Mapping[str, Any], meter_o
                 raise source.error(f"the server sent {done} bytes, {total} were announced")
             meter.end()
             return {"sha256": digest.hexdigest(), **notes}
-        left = CONTINUED if done > before else left - 1
+        left = CONTINUED if done > furthest else left - 1  # a server that begins anew each time brings us no further
+        furthest = max(furthest, done)
         if not left or not done:
             of = "" if total is None else f" of {total}"
             raise source.error(f"the connection broke off after {done}{of} bytes", Unreachable)
