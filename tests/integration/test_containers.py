@@ -42,6 +42,12 @@ class Place(Home):
         out, err = process.communicate(timeout=SECONDS)
         return Result(process.returncode, out, err)
 
+    def known_to_run(self) -> None:
+        """Its task may speak before the daemon has written down that it runs; killed in between, it knows nothing of it."""
+        (container,) = self.engine.containers()
+        running = '"Running": true'
+        wait_for(lambda: running in self.engine.run("inspect", container).stdout, SECONDS, "that the daemon knows")
+
     def nothing_left(self) -> None:
         wait_for(lambda: not self.engine.containers(), SECONDS, "the removal of all containers")
 
@@ -285,7 +291,11 @@ def test_a_container_has_the_images_environment_and_no_secret_is_told_to_the_eng
     assert "hunter2" not in told
     assert '"pailot.task": "main:0"' in told
     for pid in processes_with(str(docker.folder)):
-        assert b"hunter2" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue  # it has ended meanwhile
+        assert b"hunter2" not in words
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=SECONDS)
     for path in docker.jobs()[0].glob("attempts/**/*"):
@@ -330,11 +340,14 @@ def counting(number: int) -> str:
 def test_the_daemon_is_killed_and_log_and_exit_code_are_whole_while_it_is_down(docker: Place, repetition: int) -> None:
     process = docker.start(docker.job(role(counting(7), retries=0)), "--quiet")
     ready(process, "line 0\n")
+    docker.known_to_run()
     docker.engine.kill()
     try:
         ready(process, "line 1\n")
         (docker.cwd / "go").touch()
-        out, err = process.communicate(timeout=SECONDS)
+        assert process.stdout
+        out = process.stdout.read()  # not `communicate`, which does not know what was read ahead
+        _, err = process.communicate(timeout=SECONDS)
         assert process.returncode == 1, err
         lines = [f"line {n}" for n in range(2, 2 + out.count("line "))]
         assert out.splitlines() == [*lines, f"end {len(lines) + 2}", "no newline"]
@@ -348,6 +361,7 @@ def test_the_daemon_is_killed_and_log_and_exit_code_are_whole_while_it_is_down(d
 def test_a_job_is_stopped_with_grace_although_the_daemon_is_down(docker: Place) -> None:
     process = docker.start(docker.job(role(f"trap 'echo saved; exit 0' TERM; echo ready; {SLEEP}")), "--quiet")
     ready(process)
+    docker.known_to_run()
     docker.engine.kill()
     try:
         process.send_signal(signal.SIGINT)
@@ -366,6 +380,7 @@ def test_a_daemon_that_takes_its_containers_along_is_a_platform_failure(docker: 
     try:
         process = docker.start(docker.job(role(counting(0)), options="graceSeconds: 5"), "--quiet")
         ready(process, "line 0\n")
+        docker.known_to_run()
         docker.engine.kill()
         docker.engine.start()
         events = wait_for(
