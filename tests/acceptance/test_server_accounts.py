@@ -226,6 +226,16 @@ def test_virtual_clusters(server: Server) -> None:
     assert total == {"cpu": 16, "memory": 16000, "gpu": 0, "vCores": 16, "GPUs": 0}
     assert server.ask("PUT", "/virtual-clusters/half", {"vcCapacity": 50}).status == 201
     assert server.get("/virtual-clusters/half").json["resourcesGuaranteed"]["cpu"] == 8
+    # Nobody is promised what is not there.
+    for much in (
+        {"vcCapacity": 51},
+        {"vcCapacity": 101},
+        {"resourcesGuaranteed": {"gpu": 1}},
+        {"resourcesGuaranteed": {"cpu": 1e300}},
+    ):
+        assert server.ask("PUT", "/virtual-clusters/most", much).code == "InvalidParametersError", much
+    assert server.ask("PUT", "/virtual-clusters/half", {"vcCapacity": 60}).status == 201
+    assert server.ask("PUT", "/virtual-clusters/half", {"vcCapacity": 50}).status == 201
     assert server.get("/virtual-clusters/none").code == "NoVirtualClusterError"
     assert server.get("/virtual-clusters/no-such").code == "InvalidParametersError"
     assert server.get("/cluster/sku-types?vc=half").status == 200

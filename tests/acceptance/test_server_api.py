@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import http.client
 import io
@@ -64,6 +65,14 @@ def test_values_that_no_reader_of_json_takes_are_refused(server: Server) -> None
     assert server.ask("PUT", "/users/infinite/extension", odd, token, kind="application/json").status in (201, 400)
     assert server.get("/users/infinite", token).json["username"] == "infinite"
     assert [each for each in server.get("/users").json if each["username"] == "infinite"]
+
+
+def test_an_extension_does_not_grow_for_ever(server: Server) -> None:
+    token = server.user("hoarder")
+    put = "/users/hoarder/extension"
+    statuses = [server.ask("PUT", put, {"extension": {f"key{each}": "x" * 100_000}}, token).status for each in range(4)]
+    assert statuses == [201, 201, 400, 400]
+    assert set(server.get("/users/hoarder", token).json["extension"]) == {"key0", "key1"}
 
 
 def test_numbers_and_switches_as_texts(server: Server) -> None:
@@ -344,6 +353,26 @@ def test_code_is_for_who_has_it(server: Server) -> None:
     server.wait("digger~has", thief)
     assert server.get("/jobs/digger~has/logs/main/0", thief).text == "the content"
     assert len(list((server.home / "code").iterdir())) == 1
+
+
+def test_large_answers_are_packed_for_who_unpacks_them(server: Server) -> None:
+    for number in range(12):
+        server.submit(job(f"packed-{number}", "true").replace("cpu: 1,", "cpu: 99,"))
+    plain = server.get("/jobs?keyword=packed-")
+    assert (len(plain.json), plain.headers["content-encoding"]) == (12, None)
+    packed = server.ask("GET", "/jobs?keyword=packed-", headers={"Accept-Encoding": "br, gzip;q=0.5"})
+    assert (packed.headers["content-encoding"], packed.headers["vary"]) == ("gzip", "Accept-Encoding")
+    assert int(packed.headers["content-length"]) == len(packed.body) < len(plain.body) / 3
+    assert json.loads(gzip.decompress(packed.body)) == plain.json
+    for header in ("gzip;q=0", "br", "identity"):
+        assert server.ask("GET", "/jobs?keyword=packed-", headers={"Accept-Encoding": header}).body == plain.body
+    small = server.ask("GET", "/info", token=None, headers={"Accept-Encoding": "gzip"})
+    assert small.headers["content-encoding"] is None
+    server.run(job("unpacked", "seq 3000"))
+    log = server.ask("GET", "/jobs/unpacked/logs/main/0", headers={"Accept-Encoding": "gzip"})
+    assert (log.headers["content-encoding"], len(log.body)) == (None, 13893)
+    for number in range(12):
+        server.ask("PUT", f"/jobs/packed-{number}/executionType", {"value": "STOP"})
 
 
 def test_alerts(server: Server) -> None:

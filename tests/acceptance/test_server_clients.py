@@ -82,6 +82,9 @@ def test_openpais_javascript_sdk(node: str) -> None:
     assert told["conflict"]["code"] == "ConflictJobError"
     assert told["invalid"]["code"] == "InvalidProtocolError"
     assert told["v1config"]["jobName"] == "old-style"
+    assert (told["noStorage"]["status"], told["noStorage"]["code"]) == (404, "NoStorageError")
+    assert told["v1ssh"]["kind"] == "StatusCodeError"
+    assert told["v1revoked"] == {"message": "revoke successfully"}
     assert told["logout"] == {"message": "Logout successfully"}
 
 
@@ -180,6 +183,9 @@ def test_what_the_old_python_sdk_asks(server: Server) -> None:
     old = {"jobName": "old.job-1", "image": "debian", "taskRoles": [{"name": "w", "command": "echo old", "memoryMB": 128}]}
     answer = server.ask("POST", f"{base}/user/admin/jobs", old)
     assert answer.status == 202, answer
+    assert answer.headers["x-warning"] is None
+    warned = server.ask("POST", f"{base}/jobs", {**old, "jobName": "warned", "killAllOnCompletedTaskNumber": 1})
+    assert (warned.status, "obsolete" in warned.headers["x-warning"]) == (202, True)
     name = answer.json["name"]
     server.wait(name)
     assert server.get(f"{base}/jobs/{name}/config").json["jobName"] == "old.job-1"

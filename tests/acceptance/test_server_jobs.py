@@ -207,7 +207,9 @@ def test_tags(server: Server) -> None:
         answer = server.ask("PUT", "/jobs/admin~tagged/tag", {"value": "a tag"})
         assert answer.json == {"status": 200, "message": "Add tag a tag for job admin~tagged successfully."}
     assert server.get("/jobs/admin~tagged").json["tags"] == ["a tag"]
-    assert server.ask("PUT", "/jobs/admin~tagged/tag", {"value": "a,b"}).status == 400
+    for bad in ("a,b", "", "a\nb", "\0", "\ud800"):
+        for method in ("PUT", "DELETE"):
+            assert server.ask(method, "/jobs/admin~tagged/tag", {"value": bad}).code == "InvalidParametersError", bad
     assert server.ask("DELETE", "/jobs/admin~tagged/tag", {"value": "a tag"}).status == 200
     assert server.ask("DELETE", "/jobs/admin~tagged/tag", {"value": "a tag"}).code == "NoTagError"
 

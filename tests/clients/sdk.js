@@ -92,6 +92,7 @@ async function main() {
   told.cluster = await client.virtualCluster.getVirtualCluster('default');
   told.skus = await client.virtualCluster.getVirtualClusterSkuTypes('default');
   told.storages = await client.storage.getStorages();
+  told.noStorage = await failing(() => client.storage.getStorage('none'));
   told.nodes = await client.kubernetes.getK8sNodes();
   told.pods = await client.kubernetes.getK8sPods();
 
@@ -114,6 +115,9 @@ async function main() {
     taskRoles: [{ name: 'w', taskNumber: 1, cpuNumber: 1, memoryMB: 128, gpuNumber: 0, command: 'echo old' }],
   });
   told.v1state = await ended(client, 'old-style');
+  told.v1ssh = await failing(() => old.job.getSshInfo('admin', 'old-style'));
+  told.v1application = await old.authn.createApplicationToken();
+  told.v1revoked = await old.authn.deleteToken(told.v1application.token);
   told.v1config = await old.job.getConfig('admin', 'old-style');
   told.v1executed = await old.job.execute('admin', 'old-style', 'STOP');
   told.v1deleted = await old.job.delete('admin', 'old-style');

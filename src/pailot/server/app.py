@@ -8,7 +8,7 @@ import time
 from ..protocol.problems import InvalidJob, PailotError
 from .auth import NOBODY
 from .errors import response_of
-from .http import Gone, HttpError, Request, Response, Stream, json_response
+from .http import COMPRESSED_FROM, Gone, HttpError, Request, Response, Stream, compressed, json_response
 from .limits import TooMany
 from .routing import OPEN, Router
 from .table import ROUTES
@@ -65,6 +65,8 @@ class App:
             response = self._defect(error, method, route)
         if headers:
             response.headers += headers
+        if len(response.body) > COMPRESSED_FROM and request is not None:
+            await compressed(response, request.header(b"accept-encoding") or "", site.call)
         if site.cors:
             response.headers += site.cors_headers(scope, method, response)
         if isinstance(response, Stream):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import zlib
 from urllib.parse import parse_qsl
 
 from ..protocol.problems import PailotError
@@ -27,6 +28,8 @@ TEXT = b"text/plain; charset=utf-8"
 YAML = b"text/yaml; charset=utf-8"
 BODY_LIMIT = 1024 * 1024
 """As much as a job file may hold."""
+COMPRESSED_FROM = 4096
+"""Bytes of an answer below which packing it is not worth the time."""
 _IDLE_SECONDS = 60.0
 """A client that sends nothing of its body for so long has gone."""
 _SLOWEST = 1000.0
@@ -68,6 +71,36 @@ class Stream(Response):
         super().__init__(b"", status, kind)
         self.headers = [(b"content-type", kind), *(headers or [])]
         self.pieces = pieces
+
+
+async def compressed(response: Response, accepted: str, beside: Callable[..., Awaitable[Any]]) -> None:
+    """A large answer made small, for who can unpack it: lists of jobs shrink to a tenth.
+
+    Logs are left as they are, since parts of them are asked for by their bytes, and so is what is small.
+    """
+    size = len(response.body)
+    if not _takes_gzip(accepted) or any(name == b"etag" for name, _ in response.headers):
+        return
+    # A megabyte takes some ten milliseconds, in which nobody else would be answered.
+    small: bytes = await beside(_gzip, response.body) if size > COMPRESSED_FROM * 8 else _gzip(response.body)
+    response.body = small
+    kept = [(name, value) for name, value in response.headers if name != b"content-length"]
+    length = (b"content-length", str(len(small)).encode())
+    response.headers = [*kept, length, (b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
+
+
+def _gzip(data: bytes) -> bytes:
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    return packer.compress(data) + packer.flush()
+
+
+def _takes_gzip(accepted: str) -> bool:
+    """Whether `Accept-Encoding` names gzip, and not with a weight of nothing."""
+    for part in accepted.lower().split(","):
+        name, _, weight = part.strip().partition(";")
+        if name.strip() == "gzip":
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
 
 
 def json_response(value: Any, status: int = 200, headers: Headers | None = None) -> Response:

@@ -49,6 +49,7 @@ LONGEST_WAIT = 60.0
 FORGOTTEN_AFTER = 15 * 60.0
 CACHED = 4096
 
+LARGEST_EXTENSION = 262_144
 NOT_ISOLATED = (
     "users are not isolated from each other: the tasks of {} run as {}, and can read and stop {}; "
     "a Unix user for each of them keeps them apart (setting unix_users)"
@@ -258,7 +259,9 @@ class Accounts:
             groups = [DEFAULT_GROUP, *([ADMIN_GROUP] if admin else ()), *self._groups_for(virtual_clusters)]
             names = tuple(dict.fromkeys(groups))
             try:
-                self._rows.add_user(User(username, email, hashed, names, dict(extension or {}), unix_user, self._clock()))
+                self._rows.add_user(
+                    User(username, email, hashed, names, _checked_extension(dict(extension or {})), unix_user, self._clock())
+                )
             except NameTaken:
                 raise Conflict(f"User name {username} already exists.") from None
         self._changed()
@@ -302,7 +305,7 @@ class Accounts:
             if unix_user is not None:
                 changes["unix_user"] = unix_user or None
             if extension is not None:
-                changes["extension"] = {**user.extension, **extension}
+                changes["extension"] = _checked_extension({**user.extension, **extension})
             names = list(user.grouplist)
             if virtual_clusters is not None:
                 own = {group.groupname for group in self._rows.groups() if _granted(group, "virtualClusters")}
@@ -548,6 +551,15 @@ def _hasher() -> PasswordHasher:
 def _some(names: Sequence[str], most: int = 5) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def _checked_extension(extension: dict[str, Any]) -> dict[str, Any]:
+    """Not more than a user needs: all of them are told at once to whoever lists users."""
+    import json
+
+    if len(json.dumps(extension)) > LARGEST_EXTENSION:
+        raise BadRequest(f"the extension of a user may have {LARGEST_EXTENSION} bytes, no more")
+    return extension
 
 
 def _check_texts(*texts: str | None, lines: bool = False) -> None:

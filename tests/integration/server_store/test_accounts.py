@@ -112,7 +112,8 @@ def test_basic_authentication_is_for_applications(people: Accounts) -> None:
 
 
 def test_users(people: Accounts) -> None:
-    assert people.create_user("ann", "password", email="a@b.c", virtual_clusters=["research"]) == (rules.NOT_ISOLATED,)
+    [warning] = people.create_user("ann", "password", email="a@b.c", virtual_clusters=["research"])
+    assert "users are not isolated from each other: the tasks of admin, ann run as" in warning
     ann = people.account("ann")
     assert ann == Account("ann", "a@b.c", ("default", "research"), {}, False, ("default", "research"), ())
     with pytest.raises(Conflict):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
 
 from pailot.server.openapi import document
 from pailot.server.routing import OPEN, Router
@@ -44,6 +48,39 @@ def test_the_document_holds_all_of_it() -> None:
         assert route.summary, f"{route.method} {route.path} has no summary"
         if not route.hidden:
             assert route.method.lower() in made["paths"][route.path]
+
+
+def test_the_document_is_sound() -> None:
+    """Each reference leads somewhere, each schema is one, each parameter of a path is told, and each path is another."""
+    made = json.loads(json.dumps(document(ROUTES)))
+    assert set(made) == {"openapi", "info", "paths", "components"}
+    shapes = made["components"]["schemas"]
+    used: set[str] = set()
+
+    def sound(schema: dict[str, Any]) -> None:
+        used.update(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(schema)))
+        jsonschema_rs.meta.validate({**schema, "$schema": "https://json-schema.org/draft/2020-12/schema"})
+
+    for schema in shapes.values():
+        sound(schema)
+    assert len({re.sub(r"\{\w+\}", "{}", path) for path in made["paths"]}) == len(made["paths"])
+    for path, methods in made["paths"].items():
+        for method, operation in methods.items():
+            told = [each["name"] for each in operation.get("parameters", ()) if each["in"] == "path"]
+            assert sorted(told) == sorted(re.findall(r"\{(\w+)\}", path)), path
+            assert len({(each["in"], each["name"]) for each in operation.get("parameters", ())}) == len(
+                operation.get("parameters", ())
+            )
+            assert operation["summary"].endswith("."), path
+            assert "default" in operation["responses"]
+            for answer in operation["responses"].values():
+                for kind, content in answer["content"].items():
+                    sound(content["schema"])
+                    # Whoever makes a client from the document learns what comes back.
+                    assert content["schema"] or kind != "application/json" or method == "head", f"{method} {path}"
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                sound(content["schema"])
+    assert used == set(shapes)
 
 
 def test_every_route_is_found_under_all_its_spellings() -> None:

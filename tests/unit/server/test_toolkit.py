@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pailot.protocol.shape import Record, Text, Whole
+from pailot.server import http
 from pailot.server.bodies import check, parse_body, parse_form
 from pailot.server.http import HttpError, Response
 from pailot.server.limits import Limiter, TooMany, parse_limits
@@ -141,6 +142,30 @@ def test_all_that_is_wrong_with_a_body_is_told() -> None:
     assert raised.value.code == "InvalidParametersError"
     for part in ("count: should be at least 1, is 0", "did you mean 'name'?", "'name' is missing in the request"):
         assert part in raised.value.message
+
+
+@pytest.mark.parametrize(("pause", "status"), [(0.0, 200), (0.05, 408)])
+def test_a_body_comes_at_some_speed(monkeypatch: pytest.MonkeyPatch, pause: float, status: int) -> None:
+    """Each byte comes soon enough for itself, and all of them would take for ever."""
+    monkeypatch.setattr(http, "_IDLE_SECONDS", 0.5)
+    left = 400
+
+    async def receive() -> dict[str, Any]:
+        nonlocal left
+        left -= 1
+        await asyncio.sleep(pause)
+        return {"type": "http.request", "body": b"x", "more_body": left > 0}
+
+    request = http.Request(None, {"headers": []}, receive, {})  # type: ignore[arg-type]  # it needs no site
+
+    async def body() -> int:
+        try:
+            return 200 if await request.body() == b"x" * 400 else 500
+        except HttpError as error:
+            return error.status
+
+    assert asyncio.run(body()) == status
+    assert (left == 0) == (status == 200)
 
 
 def test_limits_count_in_windows() -> None:

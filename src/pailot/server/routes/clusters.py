@@ -14,6 +14,9 @@ from ..schemas import MESSAGE, OBJECT, SKUS, a, by_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from ...service.team.values import CapacityReport
     from ..http import Request, Response
 
 routes = Routes("virtual clusters")
@@ -81,7 +84,9 @@ async def put_virtual_cluster(request: Request) -> Response:
     if name == "default":
         raise HttpError(403, "ForbiddenUserError", "the virtual cluster default has what is left of the machine")
     report = await request.site.team.capacity()
-    part = min(float(body.get("vcCapacity", 0)), 100.0) / 100
+    if float(body.get("vcCapacity", 0)) > 100:
+        raise HttpError(400, "InvalidParametersError", "'vcCapacity' is percent of the machine, at most 100")
+    part = float(body.get("vcCapacity", 0)) / 100
     wanted = body.get("resourcesGuaranteed", {})
     data = {
         "cpus": float(wanted.get("cpu", report.total.cpus * part)),
@@ -89,6 +94,7 @@ async def put_virtual_cluster(request: Request) -> Response:
         "gpus": float(wanted.get("gpu", int(report.total.gpus * part))),
         "description": body.get("description", ""),
     }
+    _check_room(report, name, data)
     await request.site.call(request.site.store.accounts.put_cluster, name, data)
     await _clusters_changed(request)
     return json_response({"message": f"Update vc: {name} to capacity: {part * 100:g} successfully."}, 201)
@@ -104,6 +110,16 @@ async def delete_virtual_cluster(request: Request) -> Response:
         raise _missing(name)
     await _clusters_changed(request)
     return json_response({"message": f"Remove vc: {name} successfully."}, 201)
+
+
+def _check_room(report: CapacityReport, name: str, wanted: dict[str, Any]) -> None:
+    """Nobody is promised what is not there: all shares together are at most the machine."""
+    others = [use.guaranteed for each, use in report.clusters.items() if each not in (name, "default")]
+    for key, words in (("cpus", "CPUs"), ("memory_mb", "MB of memory"), ("gpus", "GPUs")):
+        left = getattr(report.total, key) - sum(getattr(share, key) for share in others)
+        if wanted[key] > left + 1e-6:
+            message = f"of {getattr(report.total, key):g} {words}, {max(0, left):g} are left for {name}, and not {wanted[key]:g}"
+            raise HttpError(400, "InvalidParametersError", message)
 
 
 async def _clusters_changed(request: Request) -> None:

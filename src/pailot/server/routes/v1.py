@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 routes = Routes("version 1", "/api/v1")
 _SENT = {202: "The job is kept, and will run"}
 _PAGE = 1000
+_OBSOLETE = b"killAllOnCompletedTaskNumber is obsolete and ignored; say it with minSucceededTaskCount"
 _V1_KINDS = ("application/json",)
 
 
@@ -108,7 +109,8 @@ async def _submit(request: Request, name: str) -> Response:
     if not text.strip():
         raise HttpError(400, "InvalidParametersError", "the body is empty; it should be a job")
     record = await request.site.team.submit(request.caller.must(), text, name=name or None)
-    return json_response({"message": f"update job {record.name} successfully", "name": record.name}, 202)
+    message = {"message": f"update job {record.name} successfully", "name": record.name}
+    return json_response(message, 202, [(b"x-warning", _OBSOLETE)] if '"killAllOnCompletedTaskNumber"' in text else None)
 
 
 _NUMBERS = frozenset(

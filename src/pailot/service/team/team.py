@@ -242,8 +242,6 @@ class Team:
 
     async def add_tag(self, caller: Caller, job: str, tag: str) -> None:
         """Give a job a tag; once is enough. Owner or administrator. BadRequest for an empty tag or one with a comma."""
-        if not tag or "," in tag:
-            raise BadRequest("a tag is a text without a comma")
         await self._tag(caller, job, tag, self.store.jobs.tag_add)
 
     async def remove_tag(self, caller: Caller, job: str, tag: str) -> None:
@@ -257,6 +255,8 @@ class Team:
         self.policy.check_change(caller, record)
 
     async def _tag(self, caller: Caller, job: str, tag: str, change: Callable[[str, str], bool]) -> bool:
+        if not tag or "," in tag or not tag.isprintable():
+            raise BadRequest("a tag is a text of printable characters, without a comma")
         self.policy.check_owner(caller, job)
         entry, record = await self._find(job)
         self.policy.check_change(caller, record)
