@@ -468,6 +468,12 @@ def test_figures_are_what_prometheus_reads(server: Server) -> None:
     assert kinds["pailot_submitted_total"] == "counter"
     assert kinds["pailot_http_request_seconds"] == "histogram"
     assert kinds["pailot_resources"] == "gauge"
+    assert "virtual_cluster" not in text
+    told = server.get("/metrics").text
+    assert exposition(told)["pailot_virtual_cluster_used"] == "gauge"
+    assert 'pailot_virtual_cluster_used{virtual_cluster="default",resource="cpu"} 0' in told
+    assert server.get("/metrics", "rubbish").status == 401
+    assert not re.search(r"[0-9]e\+", text)  # six digits only would lose what is counted
     started = float(re.search(r"^pailot_start_time_seconds (.*)$", text, re.MULTILINE)[1])  # type: ignore[index]  # it is there
     assert abs(time.time() - started) < 3600
     assert server.get("/metrics", None).headers["content-type"].startswith("text/plain; version=0.0.4")

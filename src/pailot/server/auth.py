@@ -105,12 +105,10 @@ class Gate:
         return not forwarded and all(map(_is_loopback, names))
 
     async def _by_header(self, header: str) -> Caller:
-        accounts = self._site.accounts
         known = self._seen.get(header)
         token, username = (known[1].token, None) if known else _credentials(header)
         try:
-            # Of a token that came before, the accounts know by heart whether it is still good.
-            bearer = accounts.identify(token) if known else await self._site.call(accounts.identify, token, username)
+            bearer = await self._identify(token, username if not known else None)
         except BadToken:
             self._seen.pop(header, None)
             raise invalid_token() from None
@@ -122,12 +120,19 @@ class Gate:
         self._seen[header] = (bearer, caller)
         return caller
 
+    async def _identify(self, token: str, username: str | None) -> Bearer:
+        """Beside the loop where the database is asked; mostly the accounts know by heart."""
+        accounts = self._site.accounts
+        if accounts.remembers(token):
+            return accounts.identify(token, username)
+        return await self._site.call(accounts.identify, token, username)
+
     async def still(self, caller: Caller) -> bool:
         """Whether a caller who was let in a while ago would be let in now, as the same one with the same rights."""
         accounts = self._site.accounts
         try:
             if caller.bearer is not None:
-                return accounts.identify(caller.token).account == caller.bearer.account
+                return (await self._identify(caller.token, None)).account == caller.bearer.account
             if caller.username:  # by a key
                 return team_caller(await self._site.call(accounts.account, caller.username)) == caller.team
         except (BadToken, NoSuchUser):

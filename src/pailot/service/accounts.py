@@ -204,6 +204,10 @@ class Accounts:
             raise BadToken("this is no application token of that user")
         return known
 
+    def remembers(self, token: str) -> bool:
+        """Whether `identify` would answer without asking the database."""
+        return token in self._known
+
     def grant_application(self, username: str) -> str:
         """A token for a program of this user; it lasts until it is revoked."""
         self._user(username)

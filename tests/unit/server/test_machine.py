@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.lifecycle.queue import Capacity
+from pailot.lifecycle.ledger import Capacity
 from pailot.server.answers.alerts import alert_json
 from pailot.server.answers.kubernetes import Selector, node_list
 from pailot.service.team.alerts import Alert, Alerts, counted, seen_by

@@ -94,8 +94,12 @@ root("GET", "/openapi.json", auth=OPEN, hidden=True, shape=OBJECT)(openapi)
 
 @root("GET", "/metrics", auth=OPEN, kind="text/plain")
 async def metrics(request: Request) -> Response:
-    """Figures for Prometheus."""
+    """Figures for Prometheus; with a token, those of each virtual cluster as well."""
     figures = {**request.site.team.figures()}
+    if request.header(b"authorization") is None:  # names of virtual clusters are not for everyone
+        figures = {name: value for name, value in figures.items() if not name.startswith("virtual_cluster")}
+    else:
+        await request.site.gate.admit(request, TOKEN)
     for name, count in (await request.site.team.alert_counts()).items():
         figures[f'alerts{{alertname="{name}"}}'] = count
     text = request.site.metrics.text(figures)
