@@ -536,11 +536,13 @@ def _write(path: str, text: str, mode: int) -> None:
 
 
 def _make(folder: str) -> bool:
-    """A folder in one that is there; answers whether it is new."""
+    """A folder, mostly in one that is there; answers whether it is new."""
     try:
         os.mkdir(folder)
     except FileExistsError:
         return False
+    except FileNotFoundError:  # checkpoints on a node that does not see the home
+        os.makedirs(folder, exist_ok=True)
     return True
 
 
