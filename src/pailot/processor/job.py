@@ -182,12 +182,23 @@ class TrainingJob:
         import time
 
         end = None if timeout is None else time.monotonic() + timeout
-        if show_logs and timeout is None:
+        if show_logs:
+            self._print(timeout)
+        self.run.wait(None if end is None else max(0.0, end - time.monotonic()), progress=False if show_logs else None)
+
+    def _print(self, timeout: float | None) -> None:
+        """The logs, and how far the data is on its way."""
+        from contextlib import nullcontext
+
+        from ..progress import display
+        from ..sdk.transfers import Transfers
+
+        with Transfers(self.run._place, display()) if self.inputs or self.outputs else nullcontext():
+            if timeout is not None:
+                self._print_until(timeout)
+                return
             for line in self.run.logs(follow=True):
                 sys.stdout.write(line + "\n")
-        elif show_logs:
-            self._print_until(timeout)
-        self.run.wait(None if end is None else max(0.0, end - time.monotonic()), progress=False if show_logs else None)
 
     def _print_until(self, timeout: float | None) -> None:
         from threading import Timer

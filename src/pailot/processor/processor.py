@@ -7,6 +7,7 @@ import re
 
 from ..engines.staging.stores import shown
 from ..protocol.problems import suggestion
+from ..sdk.places import Here
 from ..settings import Settings
 from ..values import Value
 from . import checks, git, package, script
@@ -131,7 +132,7 @@ class Processor:
 
         Channels are mapped to paths, URIs, file systems or data sets. Everything is checked before anything is done.
         """
-        job = self._start(checks.mapping("inputs", inputs), checks.mapping("outputs", outputs))
+        job = self._start(checks.mapping("inputs", inputs), checks.mapping("outputs", outputs), quiet=not show_logs)
         self._jobs.append(job)
         if wait:
             job.wait(show_logs=show_logs)
@@ -161,7 +162,7 @@ class Processor:
 
     # Before the start
 
-    def _start(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> TrainingJob:
+    def _start(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any], *, quiet: bool) -> TrainingJob:
         session = self.session or get_default_session()
         checks.check(self)
         package.check_source(self.source_dir)
@@ -183,11 +184,12 @@ class Processor:
             code, listed = self._code(scratch)
             is_folder = code is not None and "://" not in code
             sent = scratch.folder_of(code) if code is not None and is_folder and engine is None else None
-            if code is not None and is_folder and engine is not None:
-                code = package.pack(code)
-            job = self._job(wanted, code, listed, sent=sent is not None)
+            packed = package.pack(code, quiet=quiet) if code is not None and is_folder and engine is not None else None
+            job = self._job(wanted, packed.path if packed else code, listed, sent=sent is not None)
             client = session.client()
-            run = client.run(job, code=sent) if client else self._run(job, engine)
+            run = client.run(job, code=sent, progress=not quiet) if client else self._run(job, engine)
+            if packed is not None and isinstance(run._place, Here):
+                run._place.note("code", sha256=packed.sha256, size=packed.size, packed=packed.is_new)
             return TrainingJob(run, wanted.description, client)
 
     def _job(self, wanted: _Wanted, code: str | None, listed: str | None, *, sent: bool) -> Job:

@@ -64,10 +64,12 @@ class Client:
         overrides: Mapping[str, Any] | None = None,
         labels: Mapping[str, str] | None = None,
         code: str | os.PathLike[str] | None = None,
+        progress: bool = True,
     ) -> Run:
         """Submit a job; `code` is a folder that is sent along, and in which its tasks start. By `labels` it is found again.
 
-        A folder of this machine that the job itself names as its code is sent along, too, and found under its own name.
+        A folder of this machine that the job itself names as its code is sent along, too, and found under its own name. A bar
+        shows how far the code is, unless `progress` is False.
         """
         from ..protocol.outgoing import outgoing
 
@@ -76,9 +78,9 @@ class Client:
             read = read.changed({"extras.pailot.labels": {**read.extras.options.labels, **labels}})
         own = _own_folder(read.extras.options.code)
         if code is not None:
-            archive = self._send(os.fspath(code))
+            archive = self._send(os.fspath(code), quiet=not progress)
         else:
-            archive = self._send(own, os.path.basename(os.path.abspath(own))) if own else ""
+            archive = self._send(own, os.path.basename(os.path.abspath(own)), quiet=not progress) if own else ""
         try:
             full = self._wire.submit(outgoing(read), code=archive)
         except Refused as error:
@@ -89,12 +91,17 @@ class Client:
             full = f"{self.user}~{full or read.name}"
         return Run(There(self._lines, full))
 
-    def _send(self, folder: str, below: str = "") -> str:
+    def _send(self, folder: str, below: str = "", *, quiet: bool) -> str:
+        import warnings
+
+        from ..progress import display
         from ..wire.pack import pack
 
-        with pack(folder, below=below) as packed:
+        with display(quiet=quiet) as shown, pack(folder, shown.show, below=below) as packed:
+            for note in packed.notes:
+                warnings.warn(note, stacklevel=4)
             try:
-                return self._wire.send_code(packed)
+                return self._wire.send_code(packed, shown.show)
             except NotFound as error:
                 if error.code != "NoApiError":
                     raise

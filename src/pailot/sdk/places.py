@@ -149,6 +149,10 @@ class Here:
         ]
         return {"task": f"{role}:{index}", "lastLines": ended[-1].get("lastLines") or [] if ended else []}
 
+    def note(self, event: str, **details: Any) -> None:
+        """Add something that happened to it."""
+        self.folder.note(event, **details)
+
     def wait(self, timeout: float | None, quit: Quit) -> bool:
         end = None if timeout is None else time.monotonic() + timeout
         watch = Watch()

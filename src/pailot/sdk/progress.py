@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from ..progress import Progress
     from .run import Run
+    from .transfers import Transfers
 
 COLOURS = {"SUCCEEDED": "#1a7f37", "FAILED": "#cf222e", "STOPPED": "#9a6700", "RUNNING": "#0969da"}
 
@@ -28,6 +30,13 @@ def wanted(asked: bool | None) -> bool:
 
 def watch(run: Run, timeout: float | None, quit: Quit) -> bool:
     """Wait for the end of a run, showing how far it is: once a second, and when it is over."""
+    from .transfers import Transfers
+
+    with Transfers(run._place) as transfers:
+        return _watch(run, timeout, quit, transfers)
+
+
+def _watch(run: Run, timeout: float | None, quit: Quit, transfers: Transfers) -> bool:
     from threading import Thread
 
     began = time.monotonic()
@@ -45,7 +54,7 @@ def watch(run: Run, timeout: float | None, quit: Quit) -> bool:
     try:
         while waiting.is_alive():
             waiting.join(DRAW_SECONDS)
-            _draw(run, shown, time.monotonic() - began)
+            _draw(run, shown, time.monotonic() - began, transfers.latest)
     except BaseException:  # Ctrl-C
         quit.set()
         raise
@@ -57,15 +66,16 @@ def watch(run: Run, timeout: float | None, quit: Quit) -> bool:
     return ended[0]
 
 
-def _draw(run: Run, shown: Any, seconds: float) -> None:
+def _draw(run: Run, shown: Any, seconds: float, moving: Progress | None) -> None:
     try:
         record = run.describe()
     except Unreachable:
         return  # the server is away; whoever waits knows how long to be patient
     if shown is not None:
-        shown.update(as_html(table(record)))
+        shown.update(as_html(table(record) + (moving.html() if moving else "")))
     else:
-        to_terminal(f"\r{line(record, seconds)[: width() - 1]}\033[K")
+        text = moving.line() if moving else line(record, seconds)
+        to_terminal(f"\r{text[: width() - 1]}\033[K")
 
 
 def line(record: Mapping[str, Any], seconds: float) -> str:

@@ -11,9 +11,10 @@ from .http import TIMEOUT, Http
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, Self
 
+    from ..progress import Progress
     from .http import Reply
     from .pack import Packed
     from .stream import Event
@@ -331,11 +332,17 @@ class Client:
             return False
         return True
 
-    def send_code(self, packed: Packed) -> str:
+    def send_code(self, packed: Packed, tell: Callable[[Progress], None] = lambda _: None) -> str:
         """Send an archive, unless the server has it; answers its name."""
         if not self.has_code(packed.sha256):
+            from ..progress import Meter
+            from .pack import Counted
+
+            meter = Meter("sending code", packed.size, tell)
             headers = {"Content-Type": "application/gzip", "Content-Length": str(packed.size)}
-            self.http.request("PUT", f"{V2}/code/{packed.sha256}", packed.stream, headers, timeout=UPLOAD_TIMEOUT)
+            counted = Counted(packed.stream, meter)
+            self.http.request("PUT", f"{V2}/code/{packed.sha256}", counted, headers, timeout=UPLOAD_TIMEOUT)  # type: ignore[arg-type]  # all that is used of a file
+            meter.end()
         return packed.sha256
 
     # Inside

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from ..progress import Meter
 from ..protocol.problems import PailotError
 from ..values import Value
 from .ignore import walk
@@ -13,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import IO, Self
+
+    from ..progress import Progress
 
 LARGE = 200 * 1000 * 1000
 MOMENT = 315532800
@@ -38,7 +41,24 @@ class Packed(Value):
         self.stream.close()
 
 
-def pack(folder: str, progress: Callable[[int, bool], None] = lambda _bytes, _ended: None, *, below: str = "") -> Packed:
+class Counted:
+    """A file that counts what is read of it."""
+
+    def __init__(self, stream: IO[bytes], meter: Meter) -> None:
+        self._stream, self._meter = stream, meter
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self._meter.add(len(data))
+        return data
+
+    def seek(self, place: int) -> int:
+        """Anew, from the beginning."""
+        self._meter.done = place
+        return self._stream.seek(place)
+
+
+def pack(folder: str, tell: Callable[[Progress], None] = lambda _: None, *, below: str = "") -> Packed:
     """Pack what belongs to a code folder; `.gitignore` and `.pailotignore` say what does not. `below` is a folder for it all."""
     import gzip
     import hashlib
@@ -48,6 +68,8 @@ def pack(folder: str, progress: Callable[[int, bool], None] = lambda _bytes, _en
     if not os.path.isdir(folder):
         raise PailotError(f"there is no folder '{folder}' to send along")
     root = os.path.realpath(folder)
+    entries = list(walk(root))
+    meter = Meter("packing code", sum(_size(entry) for _, entry in entries), tell)
     files = total = 0
     notes: list[str] = []
     stream: IO[bytes] = TemporaryFile()  # noqa: SIM115  # whoever gets it closes it
@@ -56,7 +78,7 @@ def pack(folder: str, progress: Callable[[int, bool], None] = lambda _bytes, _en
             gzip.GzipFile("", "wb", 6, stream, mtime=0) as squeezed,
             tarfile.open(fileobj=squeezed, mode="w|", format=tarfile.PAX_FORMAT) as archive,
         ):
-            for path, entry in walk(root):
+            for path, entry in entries:
                 info = _info(path, entry, notes)
                 if info is None:
                     continue
@@ -66,11 +88,10 @@ def pack(folder: str, progress: Callable[[int, bool], None] = lambda _bytes, _en
                     continue
                 with open(entry.path, "rb") as content:
                     info.size = os.fstat(content.fileno()).st_size
-                    archive.addfile(info, content)
+                    archive.addfile(info, Counted(content, meter))
                 files += 1
                 total += info.size
-                progress(total, False)
-        progress(total, True)
+        meter.end()
     except OSError as error:
         stream.close()
         name = error.filename or folder
@@ -82,6 +103,14 @@ def pack(folder: str, progress: Callable[[int, bool], None] = lambda _bytes, _en
     digest = hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]  # a real file
     stream.seek(0)
     return Packed(digest, size, files, total, tuple(notes), stream)
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    try:
+        found = entry.stat(follow_symlinks=False)
+    except OSError:
+        return 0  # it has just gone, which is noticed when it is packed
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
 def _info(path: str, entry: os.DirEntry[str], notes: list[str]) -> TarInfo | None:

@@ -46,18 +46,14 @@ def run(args: Namespace) -> int:
 
 
 def _send_code(args: Namespace, client: Client) -> str:
+    from ...progress import display
     from ...wire.pack import pack
 
-    with pack(args.code) as packed:
+    with display(quiet=args.quiet) as shown, pack(args.code, shown.show) as packed:
         if not args.quiet:
             for note in packed.notes:
                 print(f"pailot: {note}", file=sys.stderr)
-        known = client.has_code(packed.sha256)
-        if not known:
-            if sys.stderr.isatty() and not args.quiet:
-                print(f"pailot: sending {packed.files} files, {packed.size / 1e6:.1f} MB", file=sys.stderr)
-            client.send_code(packed)
-        return packed.sha256
+        return client.send_code(packed, shown.show)
 
 
 def _follow(args: Namespace, client: Client, name: str) -> int:
