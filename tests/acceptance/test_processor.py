@@ -544,6 +544,10 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "table": (lambda: processor("x").run(inputs={"a": "odps://p/tables/t"}), "tables are not supported"),
     "not mounted": (lambda: processor("x").run(inputs={"a": FileSystemInput("77")}), "the table mounts"),
     "data set": (lambda: processor("x").run(inputs={"a": "d-abcdef12"}), "is the data set d-abcdef12"),
+    "password": (
+        lambda: processor("x").run(inputs={"a": "https://me:pass@host/x"}),
+        r"https://me:…@host/x\) has a password in it",
+    ),
     "web output": (lambda: processor("x").run(outputs={"a": "http://x/y"}), "cannot be written to http://x/y"),
     "instance type": (lambda: processor("x", instance_type="ecs.unknown").run(), "instance type 'ecs.unknown' is not known"),
     "instance count": (lambda: processor("x", instance_count=0).run(), "instance_count should be .* at least 1"),

@@ -367,10 +367,9 @@ def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hadoop]:
         yield running
 
 
-@pytest.mark.parametrize("way", ["hdfs", "webhdfs"])
-def test_hdfs_in_both_directions(hadoop: Hadoop, way: str, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hdfs_in_both_directions(hadoop: Hadoop, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HADOOP_USER_NAME", os.environ.get("USER") or "root")
-    base = f"{hadoop.uri if way == 'hdfs' else hadoop.web_uri}/{prefix}"
+    base = f"{hadoop.uri}/{prefix}"
     files, root = stores.connect(base)
     names = [name for name in STRANGE if not set(name) & set("[?%\n'")]  # the drivers cannot name these
     made = fill(tmp_path / "output", names)

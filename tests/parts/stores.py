@@ -129,11 +129,11 @@ class Hadoop:
                 " hamcrest-core, mockito-core, byte-buddy and objenesis, and: pip install 'pailot[hdfs]'"
             )
         pytest.importorskip("hdfs_native", reason="pip install 'pailot[hdfs]'")
-        self.folder, self.web = folder, free_port()
+        self.folder = folder
         self.details = folder / "details.json"
         self.command = [
             "java", "-cp", f"{jars}/*", "org.apache.hadoop.mapreduce.MiniHadoopClusterManager", "-nomr", "-format",
-            "-nnhttpport", str(self.web), "-writeDetails", str(self.details),
+            "-writeDetails", str(self.details),
         ]  # fmt: skip
 
     def __enter__(self) -> Hadoop:
@@ -141,7 +141,6 @@ class Hadoop:
         self.process = subprocess.Popen(self.command, cwd=self.folder, stdin=subprocess.PIPE, stdout=self.log, stderr=self.log)
         wait_for(lambda: self.details.exists() and bool(self.details.read_text().strip()))
         self.uri = f"hdfs://127.0.0.1:{json.loads(self.details.read_text())['namenode_port']}"
-        self.web_uri = f"webhdfs://127.0.0.1:{self.web}"
         return self
 
     def __exit__(self, _kind: type[BaseException] | None, _error: BaseException | None, _where: TracebackType | None) -> None:

@@ -6,7 +6,7 @@ import os
 import re
 
 from ..engines.base import EngineError
-from ..engines.staging.stores import check_driver
+from ..engines.staging.stores import check_driver, has_credentials, probe_input, probe_output, shown
 from ..settings import Settings
 from .errors import InvalidProcessor
 from .records import DatasetConfig, UriInput, UriOutput
@@ -50,24 +50,24 @@ class CpfsFileSystemInput(FileSystemInputBase):
         return f"cpfs://{self.file_system_id}.{region}/{self.protocol_service_id}/{self.export_id}/"
 
 
-def resolve_input(name: str, value: Any, region: str, *, far: bool) -> tuple[Record, str]:
-    """An input as the job's record shows it, and the URI that its data is brought from."""
+def resolve_input(name: str, value: Any, region: str, *, far: bool, here: bool = False) -> tuple[Record, str]:
+    """An input as the job's record shows it, and the URI that its data is brought from; looked for, if it runs `here`."""
     record, uri = _resolve(name, value, region, "input")
     if uri.startswith("odps://"):
         raise InvalidProcessor(f"the input '{name}' is a table ({uri}); tables are not supported, export it to files first")
-    _check(name, "input", uri, far=far)
+    _check(name, "input", uri, far=far, here=here)
     path = local_path(uri)
     if path is not None and not os.path.exists(path):
         raise InvalidProcessor(f"the input '{name}' does not exist: {path}")
     return record or UriInput(name, uri), uri if path is None else path
 
 
-def resolve_output(name: str, value: Any, region: str, *, far: bool) -> tuple[Record, str]:
-    """An output as the job's record shows it, and the URI that its data is brought to."""
+def resolve_output(name: str, value: Any, region: str, *, far: bool, here: bool = False) -> tuple[Record, str]:
+    """An output as the job's record shows it, and the URI that its data is brought to; looked for, if it runs `here`."""
     record, uri = _resolve(name, value, region, "output")
     if uri.startswith(("http://", "https://", "odps://")):
         raise InvalidProcessor(f"the output '{name}' cannot be written to {uri}")
-    _check(name, "output", uri, far=far)
+    _check(name, "output", uri, far=far, here=here)
     uri = uri.rstrip("/") + "/"
     path = local_path(uri)
     if path is not None and os.path.exists(path) and not os.path.isdir(path):
@@ -123,11 +123,16 @@ def _on_mount(name: str, uri: str, kind: str) -> str:
     return os.path.join(base, below) if below else base
 
 
-def _check(name: str, kind: str, uri: str, *, far: bool) -> None:
+def _check(name: str, kind: str, uri: str, *, far: bool, here: bool) -> None:
     if not CHANNEL.match(name):
         raise InvalidProcessor(f"the {kind} channel '{name}' has a bad name; use letters, digits, '.', '-' and '_' only")
+    if has_credentials(uri):
+        words = "has a password in it, which would be kept with the job; put it into the environment or ~/.netrc"
+        raise InvalidProcessor(f"the {kind} '{name}' ({shown(uri)}) {words}")
     try:
         check_driver(uri)
+        if here:
+            (probe_input if kind == "input" else probe_output)(uri)
     except EngineError as error:
         raise InvalidProcessor(f"the {kind} '{name}': {error}") from None
     if far and local_path(uri) is not None:

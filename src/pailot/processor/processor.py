@@ -268,16 +268,16 @@ class Processor:
         missing = [each.name for each in self._input_channels if each.required and each.name not in given]
         if missing:
             raise InvalidProcessor(f"the input channel '{missing[0]}' is required, and nothing was given for it")
-        far = _is_far(session.server)
-        return {name: channels.resolve_input(name, value, session.region_id, far=far) for name, value in given.items()}
+        far, here = _is_far(session.server), session.server is None
+        return {name: channels.resolve_input(name, value, session.region_id, far=far, here=here) for name, value in given.items()}
 
     def _outputs(self, given: Mapping[str, Any], session: Session, name: str) -> dict[str, tuple[Record, str]]:
         _refuse_unknown("output", given, self._output_channels)
         wanted = {each.name: given.get(each.name) for each in self._output_channels} | dict(given)
-        far = _is_far(session.server)
+        far, here = _is_far(session.server), session.server is None
         base = f"{self._output_base(session).rstrip('/')}/{name}" if any(value is None for value in wanted.values()) else ""
         return {
-            key: channels.resolve_output(key, f"{base}/{key}/" if value is None else value, session.region_id, far=far)
+            key: channels.resolve_output(key, f"{base}/{key}/" if value is None else value, session.region_id, far=far, here=here)
             for key, value in wanted.items()
         }
 

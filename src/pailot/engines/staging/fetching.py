@@ -221,7 +221,9 @@ def _file(files: Any, path: str, target: BinaryIO, meter: Meter, quit: Event | N
         if quit is not None and quit.is_set():
             raise ProvideError("another file could not be brought")
 
-    with files.open(path, "rb", block_size=BLOCK) as stream:
+    # hdfs-native reads ahead by itself, and cannot be read through a buffer.
+    block = {} if "hdfs" in str(files.protocol) else {"block_size": BLOCK}
+    with files.open(path, "rb", **block) as stream:
         return pour(stream, target, count)
 
 
