@@ -108,7 +108,6 @@ def test_what_cannot_be_brought_is_said_in_one_line(
         monkeypatch.setenv(name, value)
         if not value:
             monkeypatch.delenv(name)
-    stores_of_before()
     for work in (lambda: fetch(uri, str(tmp_path / "cache")), lambda: stores.probe_input(uri)):
         with pytest.raises(EngineError, match=words) as caught:
             work()
@@ -116,14 +115,6 @@ def test_what_cannot_be_brought_is_said_in_one_line(
         assert SECRET not in str(caught.value)
         assert "wrong-wrong" not in str(caught.value)
     assert [name for name in os.listdir(tmp_path / "cache" / "fetch") if not name.endswith(".lock")] == []
-    stores_of_before()
-
-
-def stores_of_before() -> None:
-    """Drivers keep their connections by what the URI says, not by the environment."""
-    from importlib import import_module
-
-    import_module("s3fs").S3FileSystem.clear_instance_cache()
 
 
 def test_an_output_to_no_bucket_is_refused_before_anything_is_done(s3: S3) -> None:

@@ -101,12 +101,12 @@ def connect(uri: str) -> tuple[Any, str]:
     check_driver(uri)
     import fsspec
 
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"skip_instance_cache": True}  # or new credentials in the environment would not be seen
     scheme = scheme_of(uri)
     if scheme == "oss":
-        options = {key: os.environ[name] for key, name in _OSS.items() if os.environ.get(name)}
+        options |= {key: os.environ[name] for key, name in _OSS.items() if os.environ.get(name)}
     elif scheme == "webhdfs" and os.environ.get("HADOOP_USER_NAME"):
-        options = {"user": os.environ["HADOOP_USER_NAME"]}
+        options |= {"user": os.environ["HADOOP_USER_NAME"]}
     try:
         files, path = fsspec.core.url_to_fs(uri, **options)
     except Exception as error:
