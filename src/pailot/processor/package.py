@@ -35,7 +35,10 @@ def pack(folder: str, *, quiet: bool = False) -> Packed:
     from ..wire import pack as wire
 
     kept = os.path.join(Settings().home, "code")
-    look = _look(folder)
+    try:
+        look = _look(folder)
+    except OSError:
+        look = ""  # what is wrong with it is said below
     known = _known(kept, look)
     if known is not None:
         return known
@@ -52,7 +55,9 @@ def pack(folder: str, *, quiet: bool = False) -> Packed:
             if is_new:
                 os.makedirs(kept, mode=0o700, exist_ok=True)
                 _place(target, packed.stream)
-            if not packed.notes and _look(folder) == look:  # nobody changed it meanwhile; what is worth a word is said again
+            if (
+                look and not packed.notes and _look(folder) == look
+            ):  # nobody changed it meanwhile; what is worth a word is said again
                 _place(os.path.join(kept, f"{look}.look"), io.BytesIO(packed.sha256.encode()))
             return Packed(target, packed.sha256, packed.size, is_new)
 
