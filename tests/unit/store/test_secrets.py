@@ -148,7 +148,7 @@ def test_what_cannot_be_kept_is_refused_without_showing_it(box: SecretBox) -> No
 
 def test_a_missing_package_is_said(box: SecretBox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.fernet", None)
-    with pytest.raises(StoreError, match=r"pip install 'pailot\[secrets\]'$"):
+    with pytest.raises(StoreError, match=r"pip install cryptography$"):
         box.seal("job1", SECRETS)
     with pytest.raises(StoreError, match="pip install"):
         box.open("job1", b"x")
