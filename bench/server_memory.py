@@ -18,11 +18,12 @@ from running import Figure
 from server_list import postgres
 from server_throughput import Served, submit_all
 
-FILLED = 5_000
+FILLED = 10_000
 """Jobs after which the rows of events, the pages of the database and the like are as large as they get."""
 JOBS = 100_000
-MOST_GROWTH = 1.10
-AT_ONCE = 500
+MOST_GROWTH = 1.15
+"""Most of it is what lists need of each job."""
+AT_ONCE, STEP = 500, 5_000
 
 
 def server_memory(*, quick: bool) -> list[Figure]:
@@ -82,7 +83,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=JOBS)
     parser.add_argument("--postgresql", action="store_true", help="with a PostgreSQL of its own instead of SQLite")
     args = parser.parse_args()
-    moments = [*range(min(FILLED, args.jobs), args.jobs, FILLED), args.jobs]
+    moments = [*range(min(STEP, args.jobs), args.jobs, STEP), args.jobs]
     database = postgres() if args.postgresql else None
     settings = {"PAILOT_DATABASE": database.new_url()} if database is not None else {}
     try:
