@@ -102,7 +102,7 @@ def test_rotate_keys(home: Path) -> None:
     before = (home / "keys" / "secret.key").read_text()
     done = pailot(home, "serve", "--rotate-keys", "--forget-old-keys", "--check")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("sealed the secrets of 3 jobs with a new key\nall is well")
+    assert done.stdout.startswith("sealed the secrets of 3 jobs, users and storages with a new key\nall is well")
     assert (home / "keys" / "secret.key").read_text() != before
     (home / "keys" / "secret.key").write_text(before)
     done = pailot(home, "serve", "--rotate-keys")

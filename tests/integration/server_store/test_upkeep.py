@@ -206,3 +206,30 @@ def test_a_check_finds_what_does_not_fit(store: ServerStore, tmp_path: Path) -> 
     ):
         assert part in found
     assert len(found) == 6
+
+
+def test_keys_of_users_and_storages_are_sealed(store: ServerStore, tmp_path: Path) -> None:
+    kept = store.accounts
+    before = {"type": "azureFile", "data": {"accountKey": "key-in-clear"}}
+    kept.put_storage("old", before)  # as servers did that sealed nothing
+    kept.add_user(User("old", extension={"githubPAT": "pat-in-clear"}))
+    box = SecretBox(str(tmp_path))
+    check_key(store, box)
+    kept.seal_with(box)
+    kept.put_storage("new", {"data": {"password": "word-in-clear"}})
+    kept.add_user(User("new", extension={"sshKeys": ["ssh-in-clear"]}))
+    kept.update_user("new", extension={"sshKeys": ["later-in-clear"]})
+    rows = [*store.database.read("SELECT extension FROM users"), *store.database.read("SELECT data FROM storages")]
+    assert len(rows) == 4
+    assert "in-clear" not in str(rows)
+    assert check(store, str(tmp_path)) == []
+    assert rotate_keys(store, str(tmp_path), forget=True) == 4
+    assert {user.username: user.extension for user in kept.users()} == {
+        "old": {"githubPAT": "pat-in-clear"},
+        "new": {"sshKeys": ["later-in-clear"]},
+    }
+    assert kept.storages() == {"old": before, "new": {"data": {"password": "word-in-clear"}}}
+    with store.batch() as batch:
+        batch.execute("UPDATE storages SET data = 'gAAAdamaged' WHERE name = ?", ("old",))
+    (line,) = check(store, str(tmp_path))
+    assert line.startswith("what is kept of old in storages cannot be opened: damaged")

@@ -79,7 +79,8 @@ def _look_after(args: Namespace, settings: Settings) -> int:
     if args.rotate_keys:
         with opened(settings) as store:
             count = rotate_keys(store, settings.home, forget=args.forget_old_keys)
-        print(json.dumps({"sealed": count}) if args.json else f"sealed the secrets of {count} jobs with a new key")
+        told = f"sealed the secrets of {count} jobs, users and storages with a new key"
+        print(json.dumps({"sealed": count}) if args.json else told)
         if not args.check:
             return OK
     place = ""

@@ -53,7 +53,9 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
     try:
         store = ServerStore.open(database(settings), alone=True)
         try:
-            check_key(store, SecretBox(home))
+            box = SecretBox(home)
+            check_key(store, box)
+            store.accounts.seal_with(box)
             library = Library(settings.library, home=home, cache=settings.cache, fresh_seconds=settings.library_cache_seconds)
             team = Team(
                 settings,

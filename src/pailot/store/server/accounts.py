@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from . import sealed
 from .database import Duplicate
 from .records import Failures, Group, NameTaken, Token, User
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...values import Value
+    from ..secrets import SecretBox
     from .database import Database, Row
 
 JSON_FIELDS = frozenset(("grouplist", "extension", "claims"))
@@ -26,6 +28,13 @@ class Accounts:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._box: SecretBox | None = None
+
+    def seal_with(self, box: SecretBox) -> None:
+        """From now on extensions of users and storages, which may hold keys and passwords, are sealed; what is there, too."""
+        self._box = box
+        if sealed.in_clear(self._database):
+            sealed.seal_all(self._database, box)
 
     # Users
 
@@ -35,11 +44,11 @@ class Accounts:
 
     def user(self, username: str) -> User | None:
         row = self._database.one(f"SELECT {USER_COLUMNS} FROM users WHERE username = ?", (username,))  # noqa: S608
-        return _user(row) if row else None
+        return self._user(row) if row else None
 
     def users(self) -> list[User]:
         """All of them, by name."""
-        found = [_user(row) for row in self._database.read(f"SELECT {USER_COLUMNS} FROM users")]  # noqa: S608
+        found = [self._user(row) for row in self._database.read(f"SELECT {USER_COLUMNS} FROM users")]  # noqa: S608
         return sorted(found, key=lambda user: user.username)
 
     def count_users(self) -> int:
@@ -151,28 +160,28 @@ class Accounts:
     # Storages and virtual clusters
 
     def put_storage(self, name: str, data: Mapping[str, Any]) -> None:
-        self._put("storages", name, data)
+        self._put("storages", name, sealed.text_of(self._box, "storages", name, data))
 
     def storage(self, name: str) -> dict[str, Any] | None:
         return self.storages().get(name)
 
     def storages(self) -> dict[str, dict[str, Any]]:
         """All of them, by name."""
-        return self._all("storages")
+        return {name: sealed.data_of(self._box, "storages", name, text) for name, text in self._all("storages")}
 
     def remove_storage(self, name: str) -> bool:
         return self._remove("storages", name)
 
     def put_cluster(self, name: str, data: Mapping[str, Any]) -> None:
         """A virtual cluster made through the API; those of the settings are not kept here."""
-        self._put("virtual_clusters", name, data)
+        self._put("virtual_clusters", name, json.dumps(data))
 
     def cluster(self, name: str) -> dict[str, Any] | None:
         return self.clusters().get(name)
 
     def clusters(self) -> dict[str, dict[str, Any]]:
         """All of them, by name."""
-        return self._all("virtual_clusters")
+        return {name: json.loads(text) for name, text in self._all("virtual_clusters")}
 
     def remove_cluster(self, name: str) -> bool:
         return self._remove("virtual_clusters", name)
@@ -182,7 +191,8 @@ class Accounts:
     def _insert(self, table: str, record: Value, taken: str) -> None:
         fields = record._fields
         sql = f"INSERT INTO {table} ({', '.join(fields)}) VALUES ({', '.join('?' * len(fields))})"  # noqa: S608  # our own names
-        values = [_column(name, getattr(record, name)) for name in fields]
+        key = getattr(record, fields[0])
+        values = [self._column(table, key, name, getattr(record, name)) for name in fields]
         with self._database.write() as batch:
             try:
                 batch.execute(sql, values)
@@ -194,32 +204,33 @@ class Accounts:
             if field not in record._fields or field == key:
                 raise TypeError(f"{table} have no column {field!r} that can be changed")
         assignments = ", ".join(f"{field} = ?" for field in changes) or f"{key} = {key}"
-        values = [_column(field, value) for field, value in changes.items()]
+        values = [self._column(table, name, field, value) for field, value in changes.items()]
         with self._database.write() as batch:
             return batch.execute(f"UPDATE {table} SET {assignments} WHERE {key} = ?", (*values, name))[1] > 0  # noqa: S608
 
-    def _put(self, table: str, name: str, data: Mapping[str, Any]) -> None:
+    def _put(self, table: str, name: str, text: str) -> None:
         with self._database.write() as batch:
             batch.execute(
                 f"INSERT INTO {table} (name, data) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET data = excluded.data",  # noqa: S608
-                (name, json.dumps(data)),
+                (name, text),
             )
 
-    def _all(self, table: str) -> dict[str, dict[str, Any]]:
-        return {name: json.loads(data) for name, data in sorted(self._database.read(f"SELECT name, data FROM {table}"))}  # noqa: S608
+    def _all(self, table: str) -> list[Row]:
+        return sorted(self._database.read(f"SELECT name, data FROM {table}"))  # noqa: S608
 
     def _remove(self, table: str, name: str) -> bool:
         with self._database.write() as batch:
             return batch.execute(f"DELETE FROM {table} WHERE name = ?", (name,))[1] > 0  # noqa: S608
 
+    def _column(self, table: str, name: str, field: str, value: Any) -> Any:
+        if (table, field) == ("users", "extension"):
+            return sealed.text_of(self._box, table, name, value)
+        return json.dumps(value) if field in JSON_FIELDS else value
 
-def _column(name: str, value: Any) -> Any:
-    return json.dumps(value) if name in JSON_FIELDS else value
-
-
-def _user(row: Row) -> User:
-    username, email, password_hash, grouplist, extension, unix_user, created = row
-    return User(username, email, password_hash, tuple(json.loads(grouplist)), json.loads(extension), unix_user, created)
+    def _user(self, row: Row) -> User:
+        username, email, password_hash, grouplist, kept, unix_user, created = row
+        extension = sealed.data_of(self._box, "users", username, kept)
+        return User(username, email, password_hash, tuple(json.loads(grouplist)), extension, unix_user, created)
 
 
 def _group(row: Row) -> Group:

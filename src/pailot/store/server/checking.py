@@ -6,6 +6,7 @@ import json
 import os
 
 from .. import StoreError
+from . import sealed
 from .records import label_mark, tag_mark
 
 TYPE_CHECKING = False
@@ -21,10 +22,9 @@ MOST = 20
 KEY_CHECK = "key_check"
 TEXTS = {
     "jobs": ("id", ("tags", "labels", "more")),
-    "users": ("username", ("grouplist", "extension")),
+    "users": ("username", ("grouplist",)),
     "user_groups": ("groupname", ("extension",)),
     "tokens": ("digest", ("claims",)),
-    "storages": ("name", ("data",)),
     "virtual_clusters": ("name", ("data",)),
     "outbox": ("number", ("payload",)),
     "job_events": ("number", ("data",)),
@@ -101,10 +101,10 @@ def _jobs(database: Database) -> Iterator[str]:
 
 def _groups(store: ServerStore) -> Iterator[str]:
     groups = {group.groupname for group in store.accounts.groups()}
-    for user in store.accounts.users():
-        for name in user.grouplist:
+    for username, grouplist in store.database.read("SELECT username, grouplist FROM users ORDER BY username"):
+        for name in json.loads(grouplist):
             if name not in groups:
-                yield f"user {user.username}: is in group {name}, which is not there"
+                yield f"user {username}: is in group {name}, which is not there"
 
 
 def _secrets(store: ServerStore, box: SecretBox) -> Iterator[str]:
@@ -115,11 +115,12 @@ def _secrets(store: ServerStore, box: SecretBox) -> Iterator[str]:
         yield str(error)
         return
     for rows in store.database.stream("SELECT id, secrets FROM job_texts JOIN jobs USING (number) WHERE secrets IS NOT NULL"):
-        for id, sealed in rows:
+        for id, kept in rows:
             try:
-                box.open(id, bytes(sealed))
+                box.open(id, bytes(kept))
             except StoreError as error:
                 yield str(error)
+    yield from sealed.findings(store.database, box)
 
 
 def check_key(store: ServerStore, box: SecretBox) -> None:
@@ -132,9 +133,9 @@ def check_key(store: ServerStore, box: SecretBox) -> None:
 
 
 def reseal(store: ServerStore, box: SecretBox) -> int:
-    """Seal the secrets of all jobs with the first key; how many. Can be done again after a failure."""
+    """Seal all secrets with the first key; how many. Can be done again after a failure."""
     check_key(store, box)
-    count = last = 0
+    count, last = sealed.seal_all(store.database, box), 0
     while True:
         rows = store.database.read(
             "SELECT number, id, secrets FROM job_texts JOIN jobs USING (number)"
@@ -143,7 +144,7 @@ def reseal(store: ServerStore, box: SecretBox) -> int:
         )
         if not rows:
             break
-        fresh = [(box.reseal(id, bytes(sealed)), number) for number, id, sealed in rows]
+        fresh = [(box.reseal(id, bytes(kept)), number) for number, id, kept in rows]
         with store.batch() as batch:
             batch.execute_many("UPDATE job_texts SET secrets = ? WHERE number = ?", fresh)
         last = rows[-1][0]
