@@ -270,6 +270,14 @@ def test_a_held_task_can_be_entered(home: Home) -> None:
     process.communicate(timeout=PATIENCE)
 
 
+def test_credentials_of_the_caller_reach_the_task_and_no_file(home: Home) -> None:
+    home.environment["MY_TOKEN"] = "inherited-by-the-task"
+    assert home.run(job(role("echo $MY_TOKEN | wc -c")), "--quiet").lines == ["22"]
+    kept = [path for path in home.folder.rglob("*") if path.is_file() and b"inherited-by-the-task" in path.read_bytes()]
+    assert kept == []
+    assert home.pailot("enter", "demo", "--command", "echo $MY_TOKEN $PAI_TASK_INDEX").lines == ["inherited-by-the-task 0"]
+
+
 def test_gpus_are_given_exclusively(home: Home) -> None:
     done = home.run(job(role("echo $CUDA_VISIBLE_DEVICES", instances=2, gpu=1)), "--quiet", PAILOT_GPUS="2")
     assert sorted(line[-1] for line in done.lines) == ["0", "1"]

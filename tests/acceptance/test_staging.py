@@ -58,8 +58,7 @@ def test_data_of_a_bucket_and_back(s3: S3, here: Path, tmp_path: Path) -> None:
     packed = [each.details["packed"] for run in (job.run, again.run) for each in run.events() if each.kind == "code"]
     assert packed == [True, False]
     assert not [each for each in again.run.events() if each.details.get("what") == "input a"]  # it is here already
-    # What a task inherits is in the file that hands it on, and nowhere else.
-    files = [path for path in (tmp_path / "home").rglob("*") if path.is_file() and path.name != "environment"]
+    files = [path for path in (tmp_path / "home").rglob("*") if path.is_file()]
     assert len(files) > 10
     assert not [path for path in files if SECRET.encode() in path.read_bytes()]
 

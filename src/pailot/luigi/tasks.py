@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import tempfile
+import weakref
 
 import luigi
 
@@ -35,9 +36,7 @@ class Memory:
         with tempfile.TemporaryFile() as file:
             self._descriptor = os.dup(file.fileno())
         fcntl.fcntl(self._descriptor, fcntl.F_SETFL, os.O_APPEND)  # several workers may write at once
-
-    def __del__(self) -> None:
-        os.close(self._descriptor)
+        weakref.finalize(self, os.close, self._descriptor)
 
     def add(self, url: str, name: str) -> None:
         os.write(self._descriptor, json.dumps([url, name]).encode() + b"\n")

@@ -502,10 +502,24 @@ class Shim:
 
 
 def write_environment(path: str, environment: dict[str, str], hidden: tuple[str, ...]) -> None:
-    """The variables of a task, one NUL-ended entry each, for `pailot enter`; secrets among them are masked."""
+    """The variables of a task, one NUL-ended entry each, for `pailot enter`; secrets among them are masked.
+
+    Credentials that the task has from whoever started it are left out: `enter` takes them from whoever enters.
+    """
+    inherited = [name for name in environment if is_credential(name) and os.environ.get(name) == environment[name]]
+    environment = {name: value for name, value in environment.items() if name not in inherited} if inherited else environment
     if hidden:
         environment = {name: mask_text(value, hidden) for name, value in environment.items()}
     _write(path, "".join([f"{name}={value}\0" for name, value in environment.items()]), 0o600)
+
+
+def is_credential(name: str) -> bool:
+    """Whether a variable is named as those that hold keys and passwords are.
+
+    >>> is_credential("AWS_SECRET_ACCESS_KEY"), is_credential("TOKENIZERS_PARALLELISM")
+    (True, False)
+    """
+    return name.endswith(("SECRET", "PASSWORD", "PASSWD", "TOKEN", "_KEY", "APIKEY", "CONNECTION_STRING"))
 
 
 def read_environment(path: str) -> dict[str, str]:

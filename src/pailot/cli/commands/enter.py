@@ -25,7 +25,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:  # noqa: RET503  # ends by becoming the shell
     from ...runtime.container import entering
-    from ...runtime.shim import read_environment
+    from ...runtime.shim import is_credential, read_environment
     from ...service.runs import find, task_attempts
 
     row, folder = find(args.run, current_user())
@@ -51,7 +51,8 @@ def run(args: Namespace) -> int:  # noqa: RET503  # ends by becoming the shell
             raise PailotError(f"{role}:{args.index} of '{row.name}' has ended, and its container is gone")
         os.execvp(inside[0], inside)  # noqa: S606  # the shell is the point
     step = _in_the_cluster(row.engine, os.path.dirname(os.path.dirname(last)))
-    _become_shell(environment, work, args.command, step)
+    own = {name: value for name, value in os.environ.items() if is_credential(name)}
+    _become_shell({**own, **environment}, work, args.command, step)
 
 
 def _in_the_cluster(engine: str, task: str) -> list[str]:
