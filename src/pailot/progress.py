@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-WIDTH = 24
+WIDTH = 16
+"""Of a bar: a line with a name, sizes and times fits into 80 columns."""
 TELL_SECONDS = 0.25
 """How often a count is told at most."""
 LINE_SECONDS = 10.0
