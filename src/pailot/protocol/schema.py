@@ -195,6 +195,8 @@ RUNTIME_PLUGIN = Record(
 )
 _CHANNEL = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _CHANNEL_HINT = "use letters, digits, '.', '-' and '_' only"
+_HOLDABLE = r"[^\x00]*"
+_HOLDABLE_HINT = "no variable can hold a NUL character"
 PAILOT = Record(
     {
         "maxRunSeconds": Number("Time limit of one attempt.", least=0),
@@ -204,13 +206,13 @@ PAILOT = Record(
         "holdCommand": Text("Command to run while a failed task is kept."),
         "code": Text("Folder or URI brought into the working directory first."),
         "environment": Table(
-            OneOf("a text, number or boolean", Text(), Number(), Flag()),
+            OneOf("a text, number or boolean", Text(pattern=_HOLDABLE, hint=_HOLDABLE_HINT), Number(), Flag()),
             "More environment variables.",
             pattern=IDENTIFIER,
             hint=IDENTIFIER_HINT,
         ),
-        "dataDir": Text("Given to tasks as PAI_DATA_DIR."),
-        "outputDir": Text("Given to tasks as PAI_OUTPUT_DIR."),
+        "dataDir": Text("Given to tasks as PAI_DATA_DIR.", pattern=_HOLDABLE, hint=_HOLDABLE_HINT),
+        "outputDir": Text("Given to tasks as PAI_OUTPUT_DIR.", pattern=_HOLDABLE, hint=_HOLDABLE_HINT),
         "gpuType": Text("Type of GPU to run on."),
         "authFile": Text("File with three lines: registry, user, password."),
         "channels": Record(

@@ -154,6 +154,8 @@ def test_accepted(path: str, value: Any) -> None:
         ("extras", {"pailot": {"maxRunSecond": 3}}, "unknown-key"),
         ("extras", {"pailot": {"graceSeconds": -1}}, "out-of-range"),
         ("extras", {"pailot": {"environment": {"1A": "x"}}}, "bad-name"),
+        ("extras", {"pailot": {"environment": {"A": "x\0\n"}}}, "bad-name"),
+        ("extras", {"pailot": {"outputDir": "x\0"}}, "bad-name"),
     ],
 )
 def test_refused(path: str, value: Any, code: str) -> None:
