@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import zlib
+from contextlib import suppress
 from urllib.parse import parse_qsl
 
 from ..protocol.problems import PailotError
@@ -34,6 +35,8 @@ _IDLE_SECONDS = 60.0
 """A client that sends nothing of its body for so long has gone."""
 _SLOWEST = 1000.0
 """Bytes a second that a body must come with, after that time: who sends a byte a minute holds a place, and sends nothing."""
+_DISCARDED, _DISCARD_SECONDS = 8 << 20, 5.0
+"""Of a body that is too large, so much is read and thrown away, for so long."""
 
 
 class HttpError(PailotError):
@@ -178,6 +181,8 @@ class Request:
         """The body as it comes; no more than `limit` bytes of it are taken."""
         length = self.header(b"content-length")
         if length is not None and length.isdecimal() and int(length) > limit:
+            if self.header(b"expect") is None:
+                await self._discard()
             raise too_large(limit)
         taken, began = 0, asyncio.get_running_loop().time()
         while True:
@@ -192,11 +197,24 @@ class Request:
             piece = message.get("body", b"")
             taken += len(piece)
             if taken > limit:
+                if message.get("more_body"):
+                    await self._discard()
                 raise too_large(limit)
             if piece:
                 yield piece
             if not message.get("more_body"):
                 return
+
+    async def _discard(self) -> None:
+        """Most clients send all before they read: where we closed at once, they would see a broken line and no answer."""
+        left = _DISCARDED
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DISCARD_SECONDS):
+                while left > 0:
+                    message = await self.receive()
+                    left -= len(message.get("body", b""))
+                    if not message.get("more_body"):
+                        return
 
     async def body(self, limit: int = BODY_LIMIT) -> bytes:
         return b"".join([piece async for piece in self.pieces(limit)])
