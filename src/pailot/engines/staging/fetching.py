@@ -201,7 +201,7 @@ def from_store(source: Source, part: str, kept: Mapping[str, Any], meter_of: Met
             room_for(found, part, source)
             meter = meter_of(found)
             with open(part, "wb") as target:
-                digest = _file(files, path, target, meter)
+                digest = _file(files, path, found, target, meter)
             meter.end()
             return {"sha256": digest, "mark": mark}
         room_for(found.size, part, source)
@@ -215,15 +215,17 @@ def from_store(source: Source, part: str, kept: Mapping[str, Any], meter_of: Met
         raise source.store_failure(error) from None  # each driver has errors of its own
 
 
-def _file(files: Any, path: str, target: BinaryIO, meter: Meter, quit: Event | None = None) -> str:
+def _file(files: Any, path: str, size: int, target: BinaryIO, meter: Meter, quit: Event | None = None) -> str:
     def count(size: int) -> None:
         meter.add(size)
         if quit is not None and quit.is_set():
             raise ProvideError("another file could not be brought")
 
-    # hdfs-native reads ahead by itself, and cannot be read through a buffer.
-    block = {} if "hdfs" in str(files.protocol) else {"block_size": BLOCK}
-    with files.open(path, "rb", **block) as stream:
+    # hdfs-native reads ahead by itself, and cannot be read through a buffer; ossfs would list a folder to learn the size.
+    options = {} if "hdfs" in str(files.protocol) else {"block_size": BLOCK}
+    if stores.is_oss(files):
+        options["size"] = size
+    with files.open(path, "rb", **options) as stream:
         return pour(stream, target, count)
 
 
@@ -241,7 +243,7 @@ def _folder(files: Any, listing: stores.Listing, part: str, meter: Meter) -> Non
             return
         try:
             with open(os.path.join(part, entry.below), "xb", buffering=0) as target:
-                _file(files, entry.path, target, meter, quit)
+                _file(files, entry.path, entry.size, target, meter, quit)
             os.chmod(os.path.join(part, entry.below), 0o444)  # many tasks read it
         except BaseException:
             quit.set()

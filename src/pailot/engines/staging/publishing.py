@@ -356,7 +356,7 @@ class _Objects:
 
     def send(self, meter: Meter) -> None:
         bucket = self._path.strip("/").partition("/")[0]
-        self._before = {each.strip("/").removeprefix(f"{bucket}/") for each in self._found()}
+        self._before = {each.strip("/").removeprefix(f"{bucket}/") for each in stores.names(self._files, self._path)}
 
         def send(leaf: Leaf) -> None:
             key = self._key_of(leaf.below)
@@ -373,13 +373,6 @@ class _Objects:
                     meter.add(len(data))
 
         _each(send, self._tree.files)
-
-    def _found(self) -> Iterable[str]:
-        try:
-            found: Iterable[str] = self._files.find(self._path)
-        except FileNotFoundError:
-            return ()
-        return found
 
     def _key_of(self, below: str) -> str:
         try:

@@ -10,10 +10,11 @@ import os
 
 from ...values import Value
 from ..base import EngineError
+from . import oss
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
 EXTRAS = {"s3": "s3", "s3a": "s3", "oss": "oss", "hdfs": "hdfs", "viewfs": "hdfs", "webhdfs": "hdfs"}
@@ -27,6 +28,7 @@ CREDENTIALS = {
     "http": "a line of ~/.netrc",
 }
 _OSS = {"key": "OSS_ACCESS_KEY_ID", "secret": "OSS_ACCESS_KEY_SECRET", "token": "OSS_SESSION_TOKEN"}
+_ENDPOINT = "https://oss-cn-hangzhou.aliyuncs.com"
 _SECRET = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "OSS_ACCESS_KEY_SECRET", "OSS_SESSION_TOKEN")
 
 
@@ -105,6 +107,8 @@ def connect(uri: str) -> tuple[Any, str]:
     scheme = scheme_of(uri)
     if scheme == "oss":
         options |= {key: os.environ[name] for key, name in _OSS.items() if os.environ.get(name)}
+        if not os.environ.get("OSS_ENDPOINT") and not fsspec.config.conf.get("oss", {}).get("endpoint"):
+            raise EngineError(f"{shown(uri)}: nobody says where the bucket is: set OSS_ENDPOINT, such as {_ENDPOINT}")
     elif scheme == "webhdfs" and os.environ.get("HADOOP_USER_NAME"):
         options |= {"user": os.environ["HADOOP_USER_NAME"]}
     try:
@@ -119,6 +123,8 @@ def failure(uri: str, error: BaseException) -> EngineError:
     if isinstance(error, EngineError):
         return error
     where, words, scheme = shown(uri), describe(uri, error), scheme_of(uri)
+    if scheme == "oss":
+        error, words = _of_oss(uri, error, words)
     name = type(error).__name__
     if isinstance(error, FileNotFoundError) or name in ("NoSuchBucket", "NoSuchKey"):
         is_bucket = "bucket does not exist" in words.lower() or "NoSuchBucket" in f"{name}{error.__cause__!r}{error}"
@@ -132,16 +138,34 @@ def failure(uri: str, error: BaseException) -> EngineError:
     return Silent(f"{where}: {words}")
 
 
+def _of_oss(uri: str, error: BaseException, words: str) -> tuple[BaseException, str]:
+    """Its driver knows four of the service's errors, and shows others with all that was signed."""
+    answer = oss.answer(error)
+    if answer is None:
+        why = oss.silence(error)
+        return error, _one_line(uri, why) if why else words
+    status, code, said = answer
+    words = _one_line(uri, said or code or f"the server answered {status}")
+    if status in (401, 403):
+        return PermissionError(words), words
+    if code in ("NoSuchBucket", "NoSuchKey") or (status == 404 and not code):
+        return FileNotFoundError(f"{code}: {words}"), words
+    return error, words
+
+
 def describe(uri: str, error: BaseException) -> str:
     """The words of a driver: one line, without anything secret."""
-    words = getattr(error, "strerror", None) or str(error)
+    text = _one_line(uri, getattr(error, "strerror", None) or str(error)) or type(error).__name__
+    return text if not isinstance(error, KeyError | TypeError | ValueError) else f"{type(error).__name__}: {text}"
+
+
+def _one_line(uri: str, words: object) -> str:
     lines = str(words).strip().splitlines()
-    text = lines[0][:300] if lines else type(error).__name__
+    text = lines[0][:300] if lines else ""
     for secret in (*(os.environ.get(name, "") for name in _SECRET), *_login(uri)):
         if len(secret) >= 4:
             text = text.replace(secret, "…")
-    text = text.replace(uri, shown(uri))
-    return text if not isinstance(error, KeyError | TypeError | ValueError) else f"{type(error).__name__}: {text}"
+    return text.replace(uri, shown(uri))
 
 
 def _login(uri: str) -> Iterator[str]:
@@ -200,7 +224,7 @@ def look(files: Any, path: str, uri: str) -> tuple[Listing | int, str]:
 
 def _info(files: Any, path: str) -> Mapping[str, Any]:
     try:
-        found: Mapping[str, Any] = files.info(path)
+        found: Mapping[str, Any] = oss.info(files, path) if is_oss(files) else files.info(path)
     except FileNotFoundError:
         return {}  # perhaps a prefix of names, which the listing tells
     return found
@@ -210,22 +234,32 @@ def _find(files: Any, path: str) -> Mapping[str, Mapping[str, Any]]:
     invalidate = getattr(files, "invalidate_cache", None)
     if invalidate is not None:
         invalidate()
-    # ossfs cannot name folders among files; there are none in a bucket.
-    named = {} if "oss" in _protocols(files) else {"withdirs": True}
-    found: Mapping[str, Mapping[str, Any]] = files.find(path, detail=True, **named)
+    found: Mapping[str, Mapping[str, Any]] = (
+        dict(oss.find(files, path)) if is_oss(files) else files.find(path, detail=True, withdirs=True)
+    )
+    return found
+
+
+def names(files: Any, path: str) -> Iterable[str]:
+    """The files below a path; none if there is no such folder."""
+    try:
+        found: Iterable[str] = [name for name, _ in oss.find(files, path)] if is_oss(files) else files.find(path)
+    except FileNotFoundError:
+        return ()
     return found
 
 
 def _is_folder(files: Any, path: str, uri: str) -> bool:
+    if is_oss(files):
+        return not files.split_path(path.rstrip("/"))[1]  # a bucket; a folder is there as long as something is in it
     try:
         return bool(files.isdir(path))
     except Exception as error:
         raise failure(uri, error) from None
 
 
-def _protocols(files: Any) -> tuple[str, ...]:
-    named = files.protocol
-    return (named,) if isinstance(named, str) else tuple(named)
+def is_oss(files: Any) -> bool:
+    return "oss" in ((files.protocol,) if isinstance(files.protocol, str) else files.protocol)
 
 
 def _version(info: Mapping[str, Any]) -> str:
@@ -256,7 +290,9 @@ def probe_input(uri: str) -> None:
         return
     files, path = connect(uri)
     try:
-        if uri.endswith("/"):
+        if is_oss(files):
+            there = (not uri.endswith("/") and bool(_info(files, path))) or any(True for _ in oss.find(files, path))
+        elif uri.endswith("/"):
             there = files.isdir(path)
         else:
             there = files.exists(path)
@@ -265,7 +301,7 @@ def probe_input(uri: str) -> None:
     except Exception as error:
         raise failure(uri, error) from None
     if not there:
-        raise Missing(f"{shown(uri)}: there is no such folder")
+        raise Missing(f"{shown(uri)}: there is no such {'folder' if uri.endswith('/') else 'file'}")
 
 
 def probe_output(uri: str) -> None:
@@ -281,7 +317,7 @@ def probe_output(uri: str) -> None:
         else:
             files._call_oss("get_bucket_info", bucket=bucket)
     except PermissionError as error:
-        if scheme == "s3" and not files.key and not os.environ.get("AWS_ACCESS_KEY_ID"):
+        if oss.is_anonymous(files) if scheme == "oss" else not files.key and not os.environ.get("AWS_ACCESS_KEY_ID"):
             raise failure(uri, error) from None
         return  # who may write need not be allowed to look
     except Exception as error:
