@@ -213,7 +213,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> tuple[Any, ...]:
         if not self.name:
-            each = [element("Bucket", Name=name) for name in sorted(self.server_part.buckets)]
+            more = {"Location": "oss-test", "CreationDate": BEGAN, "StorageClass": "Standard"}
+            more |= {"ExtranetEndpoint": "127.0.0.1", "IntranetEndpoint": "127.0.0.1"}
+            each = [element("Bucket", Name=name, **more) for name in sorted(self.server_part.buckets)]
             return 200, {}, element("ListAllMyBucketsResult", element("Buckets", *each), IsTruncated="false")
         bucket = self.server_part.buckets.get(self.name)
         if bucket is None:
@@ -240,11 +242,14 @@ class Handler(BaseHTTPRequestHandler):
                 for name, upload in sorted(bucket.uploads.items(), key=lambda item: (item[1].key, item[0]))
                 if upload.key.startswith(self.query.get("prefix", ""))
             ]
-            return (
-                200,
-                {},
-                element("ListMultipartUploadsResult", *each, Bucket=self.name, IsTruncated="false", **self._encoding()),
-            )
+            words = {
+                "Bucket": self.name,
+                "IsTruncated": "false",
+                "NextKeyMarker": "",
+                "NextUploadIdMarker": "",
+                **self._encoding(),
+            }
+            return 200, {}, element("ListMultipartUploadsResult", *each, **words)
         if asked == ("POST", "delete"):
             wanted = [each.findtext("Key") or "" for each in self._xml().findall("Object")]
             for key in wanted:
@@ -321,6 +326,7 @@ class Handler(BaseHTTPRequestHandler):
                 for number, part in sorted(upload.parts.items())
             ]
             words = {"Bucket": self.name, "Key": self._spelled(self.key), "UploadId": name, "IsTruncated": "false"}
+            words["NextPartNumberMarker"] = str(max(upload.parts, default=0))
             return 200, {}, element("ListPartsResult", *each, **words, **self._encoding())
         if self.command != "POST":
             raise self._unknown()
