@@ -284,7 +284,6 @@ def test_a_job_reads_from_and_writes_to_a_bucket(oss: Oss, prefix: str, home: Pa
     assert oss.objects(f"{prefix}/out") == {f"{prefix}/out/m/twice": 200_000}
     told = [each.details for each in job.run.events() if each.kind == "progress" and each.details.get("ended")]
     assert [(each["what"], each["done"]) for each in told] == [("input a", 100_000), ("output m", 200_000)]
-    # What a task inherits is in the file that hands it on, and nowhere else.
-    files = [path for path in home.rglob("*") if path.is_file() and path.name != "environment"]
+    files = [path for path in home.rglob("*") if path.is_file()]
     assert len(files) > 10
     assert not [path for path in files if SECRET.encode() in path.read_bytes()]
