@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .api import plan
+    from .data.errors import DataError
     from .engines.base import EngineError
     from .planning import Plan
     from .protocol import InvalidJob, PailotError, Problem
@@ -38,6 +39,7 @@ _HOMES = {
     "InvalidJob": "protocol",
     "PailotError": "protocol",
     "Problem": "protocol",
+    "DataError": "data.errors",
     "EngineError": "engines.base",
     "Conflict": "service.launch",
     "NoSuchRun": "service.runs",
@@ -82,6 +84,7 @@ __all__ = [
     "Client",
     "Conflict",
     "Data",
+    "DataError",
     "Denied",
     "Deployment",
     "DockerImage",

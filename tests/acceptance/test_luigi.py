@@ -352,7 +352,7 @@ def test_a_bucket_without_a_driver_is_said_before_anything_is_done(tmp_path: Pat
             return {"model": "s4://bucket/x"}
 
     for task in (Bucket("x"), Processed("true")):
-        with pytest.raises(pailot.EngineError, match="there is no driver for s4://"):
+        with pytest.raises(pailot.DataError, match="there is no driver for s4://"):
             task.run()
     assert not (tmp_path / "home" / "jobs").exists()
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
+from pailot.data.location import ProvideError
+from pailot.data.provisions import bring_code, provide
 from pailot.engines.local.gpus import Gpus, discover
 from pailot.engines.local.machine import Locks, locks_folder
 from pailot.engines.local.ports import Ports, PortTaken
-from pailot.engines.local.provide import bring_code, provide
-from pailot.engines.staging.source import ProvideError
 from pailot.planning import Plan, plan
 from pailot.protocol import read
 
@@ -435,7 +435,7 @@ def test_what_the_server_says_is_passed_on(shelf: Shelf, tmp_path: Path) -> None
 
 FETCHER = """
 import sys
-from pailot.engines.local.provide import provide
+from pailot.data.provisions import provide
 from pailot.planning import plan
 from pailot.protocol import read
 

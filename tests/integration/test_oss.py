@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import pailot
-from pailot.engines.base import EngineError
-from pailot.engines.local.provide import fetch
-from pailot.engines.staging import multipart, publishing, stores
-from pailot.engines.staging.ledger import Ledger
+from pailot.data import filesystems, multipart, upload
+from pailot.data.errors import DataError
+from pailot.data.provisions import fetch
+from pailot.data.upload_journal import UploadJournal
 from pailot.processor import Processor, Session
 from pailot.progress import Progress
 
@@ -129,8 +129,8 @@ def test_what_cannot_be_brought_is_said_in_one_line(
         monkeypatch.setenv(name, value)
         if not value:
             monkeypatch.delenv(name)
-    for work in (lambda: fetch(uri, str(tmp_path / "cache")), lambda: stores.probe_input(uri)):
-        with pytest.raises(EngineError, match=words) as caught:
+    for work in (lambda: fetch(uri, str(tmp_path / "cache")), lambda: filesystems.probe_input(uri)):
+        with pytest.raises(DataError, match=words) as caught:
             work()
         assert "\n" not in str(caught.value)
         assert SECRET not in str(caught.value)
@@ -142,7 +142,7 @@ def test_what_cannot_be_brought_is_said_in_one_line(
 
 def test_nobody_answers(oss: Oss, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OSS_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(EngineError, match=r"oss://bucket/x: .*[Cc]onnection") as caught:
+    with pytest.raises(DataError, match=r"oss://bucket/x: .*[Cc]onnection") as caught:
         fetch("oss://bucket/x", str(tmp_path))
     assert "\n" not in str(caught.value)
 
@@ -150,10 +150,10 @@ def test_nobody_answers(oss: Oss, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_inputs_are_looked_for_before_anything_is_done(oss: Oss, prefix: str) -> None:
     oss.put(f"{prefix}/data/x", b"x")
     for there in ("", "/data", "/data/", "/data/x"):
-        stores.probe_input(f"oss://bucket/{prefix}{there}")
+        filesystems.probe_input(f"oss://bucket/{prefix}{there}")
     for none in ("/dat", "/data/x/", "/data/y"):
-        with pytest.raises(EngineError, match="there is no such f"):
-            stores.probe_input(f"oss://bucket/{prefix}{none}")
+        with pytest.raises(DataError, match="there is no such f"):
+            filesystems.probe_input(f"oss://bucket/{prefix}{none}")
 
 
 def test_the_configuration_of_fsspec_is_enough(oss: Oss, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,13 +179,13 @@ def test_objects_appear_only_when_all_of_them_are_complete(
     oss.put(f"{prefix}/model/a b", b"before")
     before = oss.objects(prefix)
     seen: list[Any] = []
-    appear = publishing._Objects.appear
+    appear = upload._Objects.appear
 
-    def watched(self: publishing._Objects) -> None:
+    def watched(self: upload._Objects) -> None:
         seen.append((oss.objects(prefix), len(oss.uploads())))
         appear(self)
 
-    monkeypatch.setattr(publishing._Objects, "appear", watched)
+    monkeypatch.setattr(upload._Objects, "appear", watched)
     told: list[Progress] = []
     publish(f"oss://bucket/{prefix}/model/", tmp_path, tmp_path / "ledger", told)
     assert seen == [(before, len([data for data in made.values() if data]))]  # all bytes are there, and nothing is to be seen
@@ -212,7 +212,7 @@ def test_a_failure_leaves_nothing(oss: Oss, prefix: str, step: str, tmp_path: Pa
     uri = f"oss://bucket/{prefix}/model"
     with monkeypatch.context() as patched:
         patched.setattr(multipart.Oss, step, fails)
-        with pytest.raises(EngineError, match=f"the output 'output' could not be brought to {uri}: the line is dead"):
+        with pytest.raises(DataError, match=f"the output 'output' could not be brought to {uri}: the line is dead"):
             publish(uri, tmp_path, tmp_path / "ledger")
     assert (oss.objects(prefix), oss.uploads()) == ({}, [])
     publish(uri, tmp_path, tmp_path / "ledger")
@@ -221,8 +221,8 @@ def test_a_failure_leaves_nothing(oss: Oss, prefix: str, step: str, tmp_path: Pa
 
 KILLED = """
 import os, signal, sys
-from pailot.engines.staging import multipart, publishing
-from pailot.engines.staging.ledger import Ledger
+from pailot.data import multipart, upload
+from pailot.data.upload_journal import UploadJournal
 step, uri, folder = sys.argv[1:]
 real, calls = getattr(multipart.Oss, step), 0
 def killed(self, *words):
@@ -233,8 +233,8 @@ def killed(self, *words):
         os.kill(os.getpid(), signal.SIGKILL)
     return answer
 setattr(multipart.Oss, step, killed)
-publishing.THREADS = 1
-publishing.publish({"output": uri}, folder, "/", Ledger(folder + "/ledger"))
+upload.THREADS = 1
+upload.publish({"output": uri}, folder, "/", UploadJournal(folder + "/ledger"))
 """
 
 
@@ -245,9 +245,9 @@ def test_whoever_comes_after_a_killed_upload_removes_what_it_left(oss: Oss, pref
     words = [sys.executable, "-c", KILLED, step, f"oss://bucket/{prefix}/model", str(tmp_path)]
     assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
     assert oss.uploads()
-    publishing.undo(Ledger(str(tmp_path / "ledger")))
+    upload.undo(UploadJournal(str(tmp_path / "ledger")))
     assert (oss.objects(prefix), oss.uploads()) == ({f"{prefix}/model/before": 4}, [])
-    assert Ledger(str(tmp_path / "ledger")).open() == []
+    assert UploadJournal(str(tmp_path / "ledger")).open() == []
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_whoever_comes_after_a_killed_upload_removes_what_it_left(oss: Oss, pref
 def test_an_output_that_cannot_be_brought_is_refused_before_anything_is_done(
     oss: Oss, uri: str, environment: dict[str, str], words: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stores.probe_output("oss://bucket/anything/at/all")
+    filesystems.probe_output("oss://bucket/anything/at/all")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(pailot.PailotError, match=words) as caught:

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from pailot.engines.base import EngineError
-from pailot.engines.local.provide import fetch
-from pailot.engines.staging import fetching, multipart, publishing, stores
-from pailot.engines.staging.ledger import Ledger
-from pailot.engines.staging.source import ProvideError
+from pailot.data import download, filesystems, multipart, upload
+from pailot.data.errors import DataError
+from pailot.data.location import ProvideError
+from pailot.data.provisions import fetch
+from pailot.data.upload_journal import UploadJournal
 from pailot.progress import Progress
 
 from ..parts.stores import S3, SECRET, Hadoop
@@ -63,7 +63,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 def publish(target: str, folder: Path, ledger: Path, told: list[Progress] | None = None) -> list[str]:
     """The folder `output` in it, to a target."""
     tell = told.append if told is not None else lambda _: None
-    return publishing.publish({"output": target}, str(folder), "/", Ledger(str(ledger)), tell)
+    return upload.publish({"output": target}, str(folder), "/", UploadJournal(str(ledger)), tell)
 
 
 # Inputs
@@ -108,8 +108,8 @@ def test_what_cannot_be_brought_is_said_in_one_line(
         monkeypatch.setenv(name, value)
         if not value:
             monkeypatch.delenv(name)
-    for work in (lambda: fetch(uri, str(tmp_path / "cache")), lambda: stores.probe_input(uri)):
-        with pytest.raises(EngineError, match=words) as caught:
+    for work in (lambda: fetch(uri, str(tmp_path / "cache")), lambda: filesystems.probe_input(uri)):
+        with pytest.raises(DataError, match=words) as caught:
             work()
         assert "\n" not in str(caught.value)
         assert SECRET not in str(caught.value)
@@ -118,9 +118,9 @@ def test_what_cannot_be_brought_is_said_in_one_line(
 
 
 def test_an_output_to_no_bucket_is_refused_before_anything_is_done(s3: S3) -> None:
-    stores.probe_output("s3://bucket/anything/at/all")
-    with pytest.raises(EngineError, match="s3://no-such-bucket/x: there is no such bucket"):
-        stores.probe_output("s3://no-such-bucket/x")
+    filesystems.probe_output("s3://bucket/anything/at/all")
+    with pytest.raises(DataError, match="s3://no-such-bucket/x: there is no such bucket"):
+        filesystems.probe_output("s3://no-such-bucket/x")
 
 
 def test_names_that_lead_out_are_refused(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_names_that_lead_out_are_refused(tmp_path: Path) -> None:
     files = fsspec.filesystem("memory")
     files.store.clear()
     files.store["/out/../../evil"] = files.open("/harmless", "wb")
-    with pytest.raises(EngineError, match="cannot be the name of a file here"):
+    with pytest.raises(DataError, match="cannot be the name of a file here"):
         fetch("memory://out/", str(tmp_path))
     files.store.clear()
 
@@ -150,7 +150,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(s3: S3, prefix: str, tmp_pat
 import resource, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, 1_500_000))
-from pailot.engines.local.provide import fetch
+from pailot.data.provisions import fetch
 for uri in ("s3://bucket/{prefix}/large", "s3://bucket/{prefix}"):
     try:
         fetch(uri, {str(tmp_path)!r})
@@ -169,9 +169,9 @@ def test_what_was_killed_is_begun_anew(s3: S3, prefix: str, tmp_path: Path) -> N
     work = f"""
 import os, signal
 from pailot import progress
-from pailot.engines.staging import fetching
+from pailot.data import download
 progress.TELL_SECONDS = 0
-from pailot.engines.local.provide import fetch
+from pailot.data.provisions import fetch
 fetch("s3://bucket/{prefix}/data", {str(tmp_path)!r}, "", "", lambda _: os.kill(os.getpid(), signal.SIGKILL))
 """
     assert subprocess.run([sys.executable, "-c", work], check=False).returncode == -signal.SIGKILL
@@ -185,14 +185,14 @@ def test_a_large_file_takes_no_more_memory_than_a_small_one(s3: S3, prefix: str,
     """Up, and down again."""
     work = """
 import os, resource, sys
-from pailot.engines.local.provide import fetch
-from pailot.engines.staging import publishing
-from pailot.engines.staging.ledger import Ledger
+from pailot.data.provisions import fetch
+from pailot.data import upload
+from pailot.data.upload_journal import UploadJournal
 size, uri, folder = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 os.makedirs(f"{folder}/out/output")
 with open(f"{folder}/out/output/large", "wb") as stream:
     stream.truncate(size)
-publishing.publish({"output": uri}, f"{folder}/out", "/", Ledger(f"{folder}/ledger"))
+upload.publish({"output": uri}, f"{folder}/out", "/", UploadJournal(f"{folder}/ledger"))
 path = fetch(f"{uri}/large", f"{folder}/cache")
 assert os.stat(path).st_size == size
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -220,13 +220,13 @@ def test_objects_appear_only_when_all_of_them_are_complete(
     (tmp_path / "output" / "link").symlink_to("a b")
     (tmp_path / "output" / "out").symlink_to("/etc/passwd")
     seen: list[dict[str, int]] = []
-    appear = publishing._Objects.appear
+    appear = upload._Objects.appear
 
-    def watched(self: publishing._Objects) -> None:
+    def watched(self: upload._Objects) -> None:
         seen.append(s3.objects(prefix))
         appear(self)
 
-    monkeypatch.setattr(publishing._Objects, "appear", watched)
+    monkeypatch.setattr(upload._Objects, "appear", watched)
     told: list[Progress] = []
     notes = publish(f"s3://bucket/{prefix}/model/", tmp_path, tmp_path / "ledger", told)
     assert notes == ["output output: left out, since it cannot be kept there: out"]
@@ -263,7 +263,7 @@ def test_a_failure_leaves_nothing(s3: S3, prefix: str, step: str, tmp_path: Path
 
     monkeypatch.setattr(multipart.S3, step, fails)
     uri = f"s3://bucket/{prefix}/model"
-    with pytest.raises(EngineError, match=f"the output 'output' could not be brought to {uri}: the line is dead"):
+    with pytest.raises(DataError, match=f"the output 'output' could not be brought to {uri}: the line is dead"):
         publish(uri, tmp_path, tmp_path / "ledger")
     assert s3.objects(prefix) == {}
     assert s3.uploads() == []
@@ -276,8 +276,8 @@ def test_a_failure_leaves_nothing(s3: S3, prefix: str, step: str, tmp_path: Path
 
 KILLED = """
 import os, signal, sys
-from pailot.engines.staging import multipart, publishing
-from pailot.engines.staging.ledger import Ledger
+from pailot.data import multipart, upload
+from pailot.data.upload_journal import UploadJournal
 step, uri, folder, number = sys.argv[1:]
 real, calls = getattr(multipart.S3, step), 0
 def killed(self, *words):
@@ -290,8 +290,8 @@ def killed(self, *words):
 setattr(multipart.S3, step, killed)
 from pailot.engines.local.preparer import stops_when_told
 stops_when_told(os.getppid())
-publishing.THREADS = 1
-publishing.publish({"output": uri}, folder, "/", Ledger(folder + "/ledger"))
+upload.THREADS = 1
+upload.publish({"output": uri}, folder, "/", UploadJournal(folder + "/ledger"))
 """
 
 
@@ -307,10 +307,10 @@ def test_whoever_comes_after_a_killed_upload_removes_what_it_left(
     if number == signal.SIGKILL:
         assert ended.returncode == -signal.SIGKILL, ended.stderr
         assert s3.uploads() or not s3.is_minio
-        publishing.undo(Ledger(str(tmp_path / "ledger")))
+        upload.undo(UploadJournal(str(tmp_path / "ledger")))
     assert s3.objects(prefix) == {f"{prefix}/model/before": 4}
     assert s3.uploads() == []
-    assert Ledger(str(tmp_path / "ledger")).open() == []
+    assert UploadJournal(str(tmp_path / "ledger")).open() == []
 
 
 def test_ten_thousand_files_in_both_directions(s3: S3, prefix: str, tmp_path: Path) -> None:
@@ -343,8 +343,8 @@ def test_when_one_output_fails_none_appears_and_the_work_is_kept(tmp_path: Path)
     made = fill(tmp_path / "first", ["a", "b"])
     fill(tmp_path / "second", ["c"])
     targets = {"first": str(tmp_path / "results" / "first"), "second": "/proc/nowhere/second"}
-    with pytest.raises(EngineError, match="the output 'second' could not be brought to /proc/nowhere/second"):
-        publishing.publish(targets, str(tmp_path), "/", Ledger(str(tmp_path / "ledger")))
+    with pytest.raises(DataError, match="the output 'second' could not be brought to /proc/nowhere/second"):
+        upload.publish(targets, str(tmp_path), "/", UploadJournal(str(tmp_path / "ledger")))
     assert os.listdir(tmp_path / "results") == []
     assert tree(tmp_path / "first") == made
 
@@ -361,20 +361,20 @@ def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hadoop]:
 def test_hdfs_in_both_directions(hadoop: Hadoop, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HADOOP_USER_NAME", os.environ.get("USER") or "root")
     base = f"{hadoop.uri}/{prefix}"
-    files, root = stores.connect(base)
+    files, root = filesystems.connect(base)
     names = [name for name in STRANGE if not set(name) & set("[?%\n'")]  # the drivers cannot name these
     made = fill(tmp_path / "output", names)
     (tmp_path / "output" / "empty").mkdir()
     (tmp_path / "output" / "large").write_bytes(os.urandom(9_000_000))
     made["large"] = (tmp_path / "output" / "large").read_bytes()
     seen: list[Any] = []
-    real = publishing._Renamed.appear
+    real = upload._Renamed.appear
 
-    def watched(self: publishing._Renamed) -> None:
+    def watched(self: upload._Renamed) -> None:
         seen.append(files.exists(f"{root}/model"))
         real(self)
 
-    monkeypatch.setattr(publishing._Renamed, "appear", watched)
+    monkeypatch.setattr(upload._Renamed, "appear", watched)
     publish(f"{base}/model", tmp_path, tmp_path / "ledger")
     assert seen == [False]
     assert [os.path.basename(each.rstrip("/")) for each in files.ls(root, detail=False)] == ["model"]
@@ -385,10 +385,10 @@ def test_hdfs_in_both_directions(hadoop: Hadoop, prefix: str, tmp_path: Path, mo
     fill(tmp_path / "output", ["new", "a b"])
     publish(f"{base}/model", tmp_path, tmp_path / "ledger")  # into what is there
     assert tree(Path(fetch(f"{base}/model", str(tmp_path / "cache")))) == {**made, "new": b"", "a b": b"\1" * 1000}
-    with pytest.raises(EngineError, match="there is no such file"):
+    with pytest.raises(DataError, match="there is no such file"):
         fetch(f"{base}/none", str(tmp_path / "cache"))
-    monkeypatch.setattr(publishing._Renamed, "appear", _fails)
-    with pytest.raises(EngineError, match="the line is dead"):
+    monkeypatch.setattr(upload._Renamed, "appear", _fails)
+    with pytest.raises(DataError, match="the line is dead"):
         publish(f"{base}/other", tmp_path, tmp_path / "ledger")
     assert [os.path.basename(each.rstrip("/")) for each in files.ls(root, detail=False)] == ["model"]
 
@@ -510,16 +510,16 @@ def test_a_certificate_that_nobody_knows_is_refused(site: Site, tmp_path: Path, 
 
 
 def test_uris_are_shown_without_what_is_secret_in_them() -> None:
-    assert stores.shown("https://me:secret@host/x?X-Amz-Signature=abc") == "https://me:…@host/x?…"
-    assert stores.shown("s3://bucket/a b?c") == "s3://bucket/a b?c"
-    assert stores.shown("sftp://me:secret@host/x") == "sftp://me:…@host/x"
-    assert stores.has_credentials("https://me:secret@host/x")
-    assert not stores.has_credentials("https://host/x:y@z")
+    assert filesystems.shown("https://me:secret@host/x?X-Amz-Signature=abc") == "https://me:…@host/x?…"
+    assert filesystems.shown("s3://bucket/a b?c") == "s3://bucket/a b?c"
+    assert filesystems.shown("sftp://me:secret@host/x") == "sftp://me:…@host/x"
+    assert filesystems.has_credentials("https://me:secret@host/x")
+    assert not filesystems.has_credentials("https://host/x:y@z")
 
 
 def test_room_is_looked_for_where_the_file_goes(tmp_path: Path) -> None:
-    from pailot.engines.staging.source import Source
+    from pailot.data.location import Location
 
-    fetching.room_for(1, str(tmp_path / "x"), Source("a", "a"))
+    download.room_for(1, str(tmp_path / "x"), Location("a", "a"))
     with pytest.raises(ProvideError, match="a: there is no room for it"):
-        fetching.room_for(10**18, str(tmp_path / "x"), Source("a", "a"))
+        download.room_for(10**18, str(tmp_path / "x"), Location("a", "a"))

@@ -84,6 +84,7 @@ def errors() -> None:
         pailot.Conflict,
         pailot.NoSuchRun,
         pailot.BadSetting,
+        pailot.DataError,
         pailot.EngineError,
         pailot.StoreError,
         pailot.Denied,

@@ -40,7 +40,7 @@ def target(uri: str) -> luigi.Target:
 def check(found: luigi.Target) -> None:
     """Refuse a target that could not be looked at, before anything is done for it."""
     if isinstance(found, UriTarget):
-        from ..engines.staging.stores import check_driver
+        from ..data.filesystems import check_driver
 
         check_driver(found.uri)
 

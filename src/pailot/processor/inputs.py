@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 
-from ..engines.base import EngineError
-from ..engines.staging.stores import check_driver, has_credentials, probe_input, probe_output, shown
+from ..data.errors import DataError
+from ..data.filesystems import check_driver, has_credentials, probe_input, probe_output, shown
 from ..settings import Settings
 from .errors import InvalidProcessor
 from .records import DatasetConfig, UriInput, UriOutput
@@ -79,9 +79,9 @@ def local_path(uri: str) -> str | None:
     """The path of what is on this machine."""
     if "://" in uri and not uri.startswith("file://"):
         return None
-    from ..engines.staging.source import Source
+    from ..data.location import Location
 
-    return Source(uri, uri).path(os.getcwd())
+    return Location(uri, uri).path(os.getcwd())
 
 
 def mounted(key: str, mounts: Mapping[str, Any], what: str) -> str:
@@ -133,7 +133,7 @@ def _check(name: str, kind: str, uri: str, *, far: bool, here: bool) -> None:
         check_driver(uri)
         if here:
             (probe_input if kind == "input" else probe_output)(uri)
-    except EngineError as error:
+    except DataError as error:
         raise InvalidProcessor(f"the {kind} '{name}': {error}") from None
     if far and local_path(uri) is not None:
         raise InvalidProcessor(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from ..engines.staging.stores import shown
+from ..data.filesystems import shown
 from ..protocol.problems import suggestion
 from ..sdk.places import Here
 from ..settings import Settings

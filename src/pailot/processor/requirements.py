@@ -11,7 +11,7 @@ import re
 import shlex
 import sys
 
-from ..engines.local.views import CONTAINED
+from ..data.ml_views import CONTAINED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

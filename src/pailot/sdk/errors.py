@@ -5,6 +5,7 @@ PailotError
 ├── BadSetting            a setting in the environment or in pailot.toml cannot be understood
 ├── Conflict              a run of this name is still active
 ├── NoSuchRun             there is no run of that name or id
+├── DataError             a place that a job names cannot be read or written
 ├── EngineError           an engine cannot do what it is asked
 ├── StoreError            the records on disk cannot be read or written
 ├── WireError             a server did not do what it was asked

@@ -6,10 +6,10 @@ import os
 import signal
 import time
 
+from ..data import upload_journal
 from ..engines.local.children import CHILDREN
 from ..engines.local.ownership import Owner, acting
 from ..engines.local.preparer import News, stops_when_told
-from ..engines.staging import ledger
 from ..protocol.problems import PailotError
 from ..runtime.records import read_record, write_record
 
@@ -24,7 +24,7 @@ LOOK_SECONDS = 0.02
 CLEANING_SECONDS = 30.0
 """What it may take, when it is to stop, to remove what it has sent."""
 
-NEEDED = ("json", "shutil", "urllib.parse", "concurrent.futures.thread", "..progress", "..engines.staging.publishing")
+NEEDED = ("json", "shutil", "urllib.parse", "concurrent.futures.thread", "..progress", "..data.upload")
 """What is loaded before another user's rights are taken: he may not be able to read our Python."""
 
 
@@ -93,23 +93,23 @@ def _fork(work: Callable[[], dict[str, object] | None], attempt: str, keep: tupl
 
 
 def _hand_over(attempt: str, run_as: str) -> None:
-    """Whoever does it keeps the ledger; that it is his own does no harm, for it is only read with his rights."""
+    """Whoever does it keeps the journal; that it is his own does no harm, for it is only read with his rights."""
     if run_as:
         from importlib import import_module
 
         for each in NEEDED:
             import_module(each, __package__)
-        path = _ledger(attempt).path
+        path = _journal(attempt).path
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         os.chown(path, *Owner(run_as).ids)
 
 
 def _publish(channels: Channels, attempt: str, cwd: str, news: News) -> dict[str, object]:
-    from ..engines.staging.publishing import publish
+    from ..data.upload import publish
 
     _clean_earlier(attempt)
     try:
-        notes = publish(channels.targets, os.path.join(attempt, "ml", "output"), cwd, _ledger(attempt), news.tell)
+        notes = publish(channels.targets, os.path.join(attempt, "ml", "output"), cwd, _journal(attempt), news.tell)
     except PailotError as error:
         return {"error": str(error), "notes": []}
     return {"error": "", "notes": notes}
@@ -123,16 +123,16 @@ def _clean_earlier(attempt: str) -> None:
 
 
 def _clean(attempt: str) -> None:
-    from ..engines.staging.publishing import undo
+    from ..data.upload import undo
 
     try:
-        undo(_ledger(attempt))
+        undo(_journal(attempt))
     except PailotError:
-        pass  # nobody is there; the ledger still says what is to be removed
+        pass  # nobody is there; the journal still says what is to be removed
 
 
-def _ledger(attempt: str) -> ledger.Ledger:
-    return ledger.Ledger(os.path.join(attempt, ledger.NAME))
+def _journal(attempt: str) -> upload_journal.UploadJournal:
+    return upload_journal.UploadJournal(os.path.join(attempt, upload_journal.NAME))
 
 
 def _result(attempt: str) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
+from ...data.ml_views import CONTAINED
 from ...runtime import container  # noqa: F401  # or each shim would load it by itself
 from ...runtime.task import Container
 from ..base import EngineError
 from ..local import machine, workdir
 from ..local.children import CHILDREN
 from ..local.engine import LocalEngine, too_much
-from ..local.views import CONTAINED
 from . import choices, images, words
 from .program import DOCKER, NERDCTL, PODMAN, candidates, has_proxies
 
@@ -18,11 +18,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
 
+    from ...data.ml_views import Mount
     from ...planning import RolePlan
     from ...runtime.task import Task
     from ..base import Attempt
     from ..local.gpus import Gpu
-    from ..local.views import Mount
     from .program import Program
 
 MEMORY_FOLDER = "/run/pailot"

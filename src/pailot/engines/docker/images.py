@@ -60,8 +60,8 @@ def sweep(owner: int) -> None:
 
 def credentials(plan: Plan, role: RolePlan) -> Auth | None:
     """What the job says about the registry of a role's image, with its secrets."""
+    from ...data.provisions import with_secrets
     from ...protocol.model import Auth
-    from ..local.provide import with_secrets
 
     auth = role.image.auth
     return auth and Auth(*(with_secrets(plan, each) for each in (auth.username, auth.password, auth.registry)))

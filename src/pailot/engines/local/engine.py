@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 
+from ...data import ml_folders
 from ...lifecycle.states import LAUNCHER_LOST
 from ...planning import placement as placing
 from ...runtime import cgroups, leftovers, processes
@@ -15,7 +16,7 @@ from ...runtime.shim import run_and_exit, which
 from ...runtime.stops import claim_stop
 from ...runtime.task import Task
 from ..base import ABSENT, ENDED, LOST, RUNNING, STARTING, EngineError, Observed, through
-from . import channels, machine, workdir
+from . import machine, workdir
 from .children import CHILDREN
 from .gpus import Gpus, GpusBusy, discover, of_type, variables
 from .ports import Ports
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
     from typing import Any
 
+    from ...data.ml_views import View
     from ...planning import Plan, RolePlan
     from ...progress import Progress
     from ...protocol.model import Channels
     from ..base import Attempt
     from .gpus import Gpu
     from .ownership import Owner
-    from .views import View
 
 MAX_TASKS = 4_000
 MAX_LIMITED_TASKS = 128  # to enter a control group takes the kernel 10 ms, one task after the other
@@ -364,7 +365,7 @@ class LocalEngine:
 
         Answers the words before `bash` that make room for a /ml, and what of this machine is shown there.
         """
-        from . import views
+        from ...data import ml_views
 
         ml = os.path.join(attempt.folder, "ml")
         os.makedirs(ml, exist_ok=True)
@@ -375,18 +376,18 @@ class LocalEngine:
             wrapper = with_ml(ml)
         mounted = bool(wrapper) or attempt.sandbox or self.contains
 
-        self.views = views.make(chosen, ml, folders)
+        self.views = ml_views.make(chosen, ml, folders)
 
         def make(tell: Callable[[Progress], None] = lambda _: None) -> list[tuple[str, str]]:
             if owner is not None:
-                owner.may_read(channels.of_this_machine(chosen, attempt.cwd))
-            shown = channels.make(chosen, ml, attempt.cache, attempt.cwd, mounted=mounted, tell=tell)
-            views.fill(self.views, mounted=mounted)
+                owner.may_read(ml_folders.of_this_machine(chosen, attempt.cwd))
+            shown = ml_folders.make(chosen, ml, attempt.cache, attempt.cwd, mounted=mounted, tell=tell)
+            ml_views.fill(self.views, mounted=mounted)
             if owner is not None:
                 owner.take(self.views.values())
             return shown
 
-        far = channels.fetched(chosen)
+        far = ml_folders.fetched(chosen)
         if far and not attempt.number:
             self.waiting(f"fetching {', '.join(far)}")
         if not far and not (CHILDREN.crowded and chosen.code) and owner is None:
@@ -476,7 +477,7 @@ class LocalEngine:
 def bring(attempt: Attempt, works: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
     """The provisions of all roles, and the job's code in the working directories; answers the variables of each role."""
     plan = attempt.plan
-    from . import provide
+    from ...data import provisions
 
     if attempt.code:
         import shutil
@@ -485,12 +486,12 @@ def bring(attempt: Attempt, works: Sequence[str]) -> Mapping[str, Mapping[str, s
             shutil.copytree(attempt.code, work, symlinks=True, dirs_exist_ok=True)
     provided: Mapping[str, Mapping[str, str]] = {}
     if any(role.provisions for role in plan.roles.values()):
-        provided = provide.provide(plan, attempt.folder, attempt.cache, cwd=attempt.cwd)
+        provided = provisions.provide(plan, attempt.folder, attempt.cache, cwd=attempt.cwd)
     if plan.options.code:
         tasks = [(role.name, index) for role in plan.roles.values() for index in range(role.instances)]
         places = dict(zip(tasks, works, strict=True))
         private = len(set(works)) > 1
-        provide.bring_code(plan, places, attempt.cache, cwd=attempt.cwd, private=private, leave_out=[attempt.home])
+        provisions.bring_code(plan, places, attempt.cache, cwd=attempt.cwd, private=private, leave_out=[attempt.home])
     return provided
 
 

@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ...data.ml_views import View
     from ..base import Attempt
-    from .views import View
 
 
 class Owner:

@@ -79,7 +79,7 @@ def _files(attempt: Attempt, folder: str) -> str:
     """The folder whose content every task finds in its working directory: the job's code; empty where there is none."""
     import shutil
 
-    from ..local import provide
+    from ...data import provisions
 
     plan = attempt.plan
     if attempt.code:
@@ -87,7 +87,7 @@ def _files(attempt: Attempt, folder: str) -> str:
     if plan.options.code:
         os.makedirs(folder, exist_ok=True)
         places = {(role.name, index): folder for role in plan.roles.values() for index in range(role.instances)}
-        provide.bring_code(plan, places, attempt.cache, cwd=attempt.cwd, leave_out=[attempt.home])
+        provisions.bring_code(plan, places, attempt.cache, cwd=attempt.cwd, leave_out=[attempt.home])
     return folder if os.path.isdir(folder) else ""
 
 

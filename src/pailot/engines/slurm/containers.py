@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from ...data.ml_views import CONTAINED
 from ...values import Value
 from ..base import EngineError
-from ..local.views import CONTAINED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ...data.ml_views import View
     from ...planning import Plan, RolePlan
-    from ..local.views import View
 
 KNOWN = ("apptainer", "singularity", "podman", "docker")
 # These pass on no variables by themselves, and names are known only when the task starts.

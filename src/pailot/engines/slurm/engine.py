@@ -6,6 +6,7 @@ import json
 import os
 import time
 
+from ...data import ml_folders, ml_views
 from ...lifecycle.completion import Verdict
 from ...lifecycle.states import FAILED, RUNNING, UNKNOWN, WAITING
 from ...runtime.records import read_lines, read_record, write_record
@@ -13,7 +14,7 @@ from ...runtime.slurm.driver import ending
 from ...settings import Settings
 from ..base import ABSENT, ENDED, LOST, EngineError, Observed, through
 from ..base import RUNNING as TASK_RUNS
-from ..local import channels, views, workdir
+from ..local import workdir
 from ..local.children import CHILDREN
 from ..local.engine import bring
 from . import away, commands, payload, site, travel
@@ -169,9 +170,9 @@ class SlurmEngine:
             else:
                 provided = bring(attempt, works)
         shown: Sequence[tuple[str, str]] = ()
-        own: Mapping[tuple[str, int], views.View] = {}
+        own: Mapping[tuple[str, int], ml_views.View] = {}
         if plan.options.channels:
-            own = views.make(plan.options.channels, os.path.join(attempt.folder, "ml"), dict(zip(tasks, folders, strict=True)))
+            own = ml_views.make(plan.options.channels, os.path.join(attempt.folder, "ml"), dict(zip(tasks, folders, strict=True)))
             shown = yield from self._fill_channels(attempt, own, stopped)
         container = self.settings["slurm_container"]
         around = wrappers(plan, container, attempt.folder, attempt.checkpoints, [*works, *(path for path, _ in shown)])
@@ -182,17 +183,17 @@ class SlurmEngine:
         _write(os.path.join(attempt.folder, "payload.json"), json.dumps({**made, "script": asked.script}).encode())
 
     def _fill_channels(
-        self, attempt: Attempt, own: Mapping[tuple[str, int], views.View], stopped: Callable[[], bool]
+        self, attempt: Attempt, own: Mapping[tuple[str, int], ml_views.View], stopped: Callable[[], bool]
     ) -> Generator[float | None, None, Sequence[tuple[str, str]]]:
         """The folders of the job's channels, by links; among many runs a child of its own does that."""
         first = next(iter(own.values()))
 
         def make(tell: Callable[[Progress], None] = lambda _: None) -> Sequence[tuple[str, str]]:
-            shown = channels.make(first.chosen, first.shared, attempt.cache, attempt.cwd, tell=tell)
-            views.fill(own, mounted=False)
+            shown = ml_folders.make(first.chosen, first.shared, attempt.cache, attempt.cwd, tell=tell)
+            ml_views.fill(own, mounted=False)
             return shown
 
-        if not CHILDREN.crowded and not channels.fetched(first.chosen):
+        if not CHILDREN.crowded and not ml_folders.fetched(first.chosen):
             return make()
         from ..local.preparer import News, in_a_child
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 
-from ...engines.staging.source import Source
-from ...engines.staging.stores import is_remote
+from ...data.filesystems import is_remote
+from ...data.location import Location
 from ...planning import check, plan
 from ...planning.plugins import exists as is_plugin
 from ...protocol import InvalidJob, read
@@ -117,7 +117,7 @@ def check_folders(made: Plan, engine: str, storages: Sequence[str]) -> None:
         return
     allowed = [os.path.realpath(each.partition("=")[2].strip()) for each in storages]
     for name, uri in (*channels.sources.items(), *channels.targets.items()):
-        path = "" if is_remote(uri) else os.path.realpath(Source(uri, uri).path("/"))
+        path = "" if is_remote(uri) else os.path.realpath(Location(uri, uri).path("/"))
         if path and not any(f"{path}/".startswith(f"{folder.rstrip('/')}/") for folder in allowed):
             raise Invalid(f"the channel '{name}' is in no storage of this server: {uri} (setting storage_folders)")
 

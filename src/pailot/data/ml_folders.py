@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import os
 
-from ..base import EngineError
-from ..staging.source import Source
-from ..staging.stores import is_remote, shown
-from .provide import fetch
+from .errors import DataError
+from .filesystems import is_remote, shown
+from .location import Location
+from .provisions import fetch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import tarfile
     from collections.abc import Callable
 
-    from ...progress import Progress
-    from ...protocol.model import Channels
+    from ..progress import Progress
+    from ..protocol.model import Channels
 
 INSIDE = "/ml"
 
@@ -67,7 +67,7 @@ def make(
             seen.append((path, place))
             _show(path, os.path.join(folder, place), mounted=mounted)
     if files:
-        from ...runtime.records import write_record
+        from ..runtime.records import write_record
 
         write_record(f"{folder}.files.json", files, durable=False)
     return seen
@@ -86,7 +86,7 @@ def _show(path: str, place: str, *, mounted: bool) -> None:
 
 def of_this_machine(channels: Channels, cwd: str) -> list[str]:
     """The paths of inputs that are here."""
-    return [Source(uri, uri).path(cwd) for uri in channels.sources.values() if not is_remote(uri)]
+    return [Location(uri, uri).path(cwd) for uri in channels.sources.values() if not is_remote(uri)]
 
 
 def fetched(channels: Channels) -> list[str]:
@@ -107,7 +107,7 @@ def variables(channels: Channels, base: str, folder: str = "") -> dict[str, str]
 
 def _only_files(folder: str) -> dict[str, str]:
     """The names of the files that channels are whose source is no folder."""
-    from ...runtime.records import read_record
+    from ..runtime.records import read_record
 
     return read_record(f"{folder}.files.json") or {} if folder else {}
 
@@ -142,7 +142,7 @@ def _unpack(archive: tarfile.TarFile, target: str) -> None:
     for entry in archive:
         place = os.path.realpath(os.path.join(target, entry.name.lstrip("/")))
         if not f"{place}/".startswith(inside) or entry.isdev():
-            raise EngineError(f"the code holds '{entry.name}', which cannot be unpacked")
+            raise DataError(f"the code holds '{entry.name}', which cannot be unpacked")
         entry.name, entry.mode = entry.name.lstrip("/"), entry.mode & 0o755
         archive.extract(entry, target)
 

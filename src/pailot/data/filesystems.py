@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
-from ...values import Value
-from ..base import EngineError
+from ..values import Value
 from . import oss
+from .errors import DataError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,15 +32,15 @@ _ENDPOINT = "https://oss-cn-hangzhou.aliyuncs.com"
 _SECRET = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "OSS_ACCESS_KEY_SECRET", "OSS_SESSION_TOKEN")
 
 
-class Denied(EngineError):
+class Denied(DataError):
     """Somebody is there, and says no."""
 
 
-class Missing(EngineError):
+class Missing(DataError):
     """There is no such file, folder or bucket."""
 
 
-class Silent(EngineError):
+class Silent(DataError):
     """Nobody answers there at the moment."""
 
 
@@ -88,14 +88,14 @@ def check_driver(uri: str) -> None:
     try:
         import fsspec
     except ImportError:
-        raise EngineError(f"{missing}: pip install 'pailot[{EXTRAS.get(scheme, 'storage')}]'") from None
+        raise DataError(f"{missing}: pip install 'pailot[{EXTRAS.get(scheme, 'storage')}]'") from None
     try:
         fsspec.get_filesystem_class(scheme)
     except ImportError as error:
         how = f"pip install 'pailot[{EXTRAS[scheme]}]'" if scheme in EXTRAS else str(error)
-        raise EngineError(f"{missing}: {how}") from None
+        raise DataError(f"{missing}: {how}") from None
     except ValueError:
-        raise EngineError(f"{shown(uri)}: there is no driver for {scheme}://") from None
+        raise DataError(f"{shown(uri)}: there is no driver for {scheme}://") from None
 
 
 def connect(uri: str) -> tuple[Any, str]:
@@ -108,7 +108,7 @@ def connect(uri: str) -> tuple[Any, str]:
     if scheme == "oss":
         options |= {key: os.environ[name] for key, name in _OSS.items() if os.environ.get(name)}
         if not os.environ.get("OSS_ENDPOINT") and not fsspec.config.conf.get("oss", {}).get("endpoint"):
-            raise EngineError(f"{shown(uri)}: nobody says where the bucket is: set OSS_ENDPOINT, such as {_ENDPOINT}")
+            raise DataError(f"{shown(uri)}: nobody says where the bucket is: set OSS_ENDPOINT, such as {_ENDPOINT}")
     elif scheme == "webhdfs" and os.environ.get("HADOOP_USER_NAME"):
         options |= {"user": os.environ["HADOOP_USER_NAME"]}
     try:
@@ -118,9 +118,9 @@ def connect(uri: str) -> tuple[Any, str]:
     return files, str(path)
 
 
-def failure(uri: str, error: BaseException) -> EngineError:
+def failure(uri: str, error: BaseException) -> DataError:
     """An error of a driver as one line that says what is wrong, and what to do."""
-    if isinstance(error, EngineError):
+    if isinstance(error, DataError):
         return error
     where, words, scheme = shown(uri), describe(uri, error), scheme_of(uri)
     if scheme == "oss":
@@ -134,7 +134,7 @@ def failure(uri: str, error: BaseException) -> EngineError:
         come = f"; its credentials come from {hint}" if hint else ""
         return Denied(f"{where}: access is denied ({words}){come}")
     if isinstance(error, ImportError):
-        return EngineError(f"{where}: {words}: pip install 'pailot[{EXTRAS.get(scheme, 'storage')}]'")
+        return DataError(f"{where}: {words}: pip install 'pailot[{EXTRAS.get(scheme, 'storage')}]'")
     return Silent(f"{where}: {words}")
 
 
@@ -276,7 +276,7 @@ def _listing(found: Mapping[str, Mapping[str, Any]], path: str, uri: str) -> Lis
             continue
         below = full[len(root) :].lstrip("/") if root else full
         if any(part in ("", ".", "..") for part in below.split("/")) or "\0" in below:
-            raise EngineError(f"{shown(uri)}: holds {below!r}, which cannot be the name of a file here")
+            raise DataError(f"{shown(uri)}: holds {below!r}, which cannot be the name of a file here")
         if info.get("type") == "directory" or name.endswith("/"):
             folders.add(below)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ...runtime.records import append_line, read_lines
+from ..runtime.records import append_line, read_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 NAME = "outputs.ledger"
 
 
-class Ledger:
+class UploadJournal:
     """A file of lines, in the folder of an attempt."""
 
     def __init__(self, path: str) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 
-from ...values import Value
-from . import channels
+from ..values import Value
+from . import ml_folders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...protocol.model import Channels
+    from ..protocol.model import Channels
 
 CODE, CONFIGURATION, DATA = "usercode", "input/config", "input/data"
 CONTAINED = "PAILOT_CONTAINED"
@@ -40,7 +40,7 @@ class View(Value):
 
     def variables(self, *, inside: bool) -> dict[str, str]:
         """Where the instance finds things: below /ml, or in the folders as they are."""
-        return channels.variables(self.chosen, channels.INSIDE if inside else self.own, self.shared)
+        return ml_folders.variables(self.chosen, ml_folders.INSIDE if inside else self.own, self.shared)
 
     def mounts(self, shown: Sequence[tuple[str, str]] = ()) -> list[Mount]:
         """What of this machine is seen where, in this order: inputs for reading only, all else below /ml can be written.
@@ -49,10 +49,10 @@ class View(Value):
         """
         outputs = [] if self.own == self.shared else self._each(self.shared, _outputs(self.chosen))
         return [
-            Mount(self.own, channels.INSIDE),
+            Mount(self.own, ml_folders.INSIDE),
             *(Mount(source, target) for source, target in outputs),
             *(Mount(source, target, read_only=True) for source, target in self._each(self.shared, [DATA])),
-            *(Mount(path, f"{channels.INSIDE}/{place}", read_only=True) for path, place in shown),
+            *(Mount(path, f"{ml_folders.INSIDE}/{place}", read_only=True) for path, place in shown),
         ]
 
     def bound(self, shown: Sequence[tuple[str, str]] = ()) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ class View(Value):
         return [*self._each(self.own, (CODE, CONFIGURATION)), *self._each(self.shared, _of_all(self.chosen))]
 
     def _each(self, folder: str, places: Sequence[str]) -> list[tuple[str, str]]:
-        return [(os.path.join(folder, place), f"{channels.INSIDE}/{place}") for place in places]
+        return [(os.path.join(folder, place), f"{ml_folders.INSIDE}/{place}") for place in places]
 
 
 def make(chosen: Channels, ml: str, tasks: Mapping[tuple[str, int], str]) -> dict[tuple[str, int], View]:

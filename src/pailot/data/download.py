@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 
-from . import stores
-from .source import ProvideError, Source, Unreachable
+from . import filesystems
+from .location import Location, ProvideError, Unreachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from threading import Event
     from typing import Any, BinaryIO
 
-    from ...progress import Meter
+    from ..progress import Meter
 
     MeterOf = Callable[[int | None], Meter]
     """Makes what counts so many bytes."""
@@ -29,13 +29,13 @@ BLOCK = 8 * 1024 * 1024
 _RANGE = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)\Z", re.ASCII)
 
 
-def room_for(size: int | None, place: str, source: Source) -> None:
+def room_for(size: int | None, place: str, source: Location) -> None:
     """Refuse what the disk cannot hold, before the first byte of it."""
     if not size:
         return
     from shutil import disk_usage
 
-    from ...progress import size as words
+    from ..progress import size as words
 
     free = disk_usage(os.path.dirname(place)).free
     if free < size:
@@ -68,7 +68,7 @@ def _write(target: BinaryIO, chunk: bytes) -> None:
 # From the web
 
 
-def from_http(source: Source, part: str, kept: Mapping[str, Any], meter_of: MeterOf) -> dict[str, Any] | None:
+def from_http(source: Location, part: str, kept: Mapping[str, Any], meter_of: MeterOf) -> dict[str, Any] | None:
     """A file of a web server; None if the one that is kept is still right. A download that breaks off is continued."""
     from http.client import HTTPException
     from urllib.error import HTTPError
@@ -82,7 +82,7 @@ def from_http(source: Source, part: str, kept: Mapping[str, Any], meter_of: Mete
             return None
         if error.code in (401, 403) and not source.secret:
             raise source.error(
-                f"the server answered {error.code} {error.reason}; credentials come from {stores.CREDENTIALS['https']}"
+                f"the server answered {error.code} {error.reason}; credentials come from {filesystems.CREDENTIALS['https']}"
             ) from None
         raise source.error(f"the server answered {error.code} {error.reason}") from None
     except (HTTPException, ValueError) as error:
@@ -93,7 +93,7 @@ def from_http(source: Source, part: str, kept: Mapping[str, Any], meter_of: Mete
         raise source.failure(getattr(error, "reason", None) or error, Unreachable) from None
 
 
-def _download(source: Source, stream: BinaryIO, kept: Mapping[str, Any], meter_of: MeterOf) -> dict[str, Any]:
+def _download(source: Location, stream: BinaryIO, kept: Mapping[str, Any], meter_of: MeterOf) -> dict[str, Any]:
     from hashlib import sha256
     from http.client import HTTPException
     from urllib.request import urlopen
@@ -144,7 +144,7 @@ def _goes_on(answer: Any, done: int) -> bool:
     return answer.status == 206 and found is not None and int(found[1]) == done
 
 
-def _request(source: Source, kept: Mapping[str, Any], done: int, etag: str | None) -> Any:
+def _request(source: Location, kept: Mapping[str, Any], done: int, etag: str | None) -> Any:
     """With `https://user:password@host`, or a line of the user's .netrc, as a header; asking only for what is not here."""
     from urllib.parse import unquote, urlsplit, urlunsplit
     from urllib.request import Request
@@ -185,16 +185,16 @@ def _from_netrc(host: str) -> str:
 # From buckets and file systems
 
 
-def from_store(source: Source, part: str, kept: Mapping[str, Any], meter_of: MeterOf) -> dict[str, Any] | None:
+def from_store(source: Location, part: str, kept: Mapping[str, Any], meter_of: MeterOf) -> dict[str, Any] | None:
     """A file or a folder behind a driver of fsspec; None if what is kept is still right."""
     try:
         import fsspec  # noqa: F401  # is it there?
     except ImportError:
-        scheme = stores.scheme_of(source.uri)
+        scheme = filesystems.scheme_of(source.uri)
         raise source.error(f"to fetch from {scheme}:// install fsspec: pip install 'pailot[storage]'") from None
     try:
-        files, path = stores.connect(source.uri)
-        found, mark = stores.look(files, path, source.uri)
+        files, path = filesystems.connect(source.uri)
+        found, mark = filesystems.look(files, path, source.uri)
         if kept.get("mark") == mark:
             return None
         if isinstance(found, int):
@@ -223,13 +223,13 @@ def _file(files: Any, path: str, size: int, target: BinaryIO, meter: Meter, quit
 
     # hdfs-native reads ahead by itself, and cannot be read through a buffer; ossfs would list a folder to learn the size.
     options = {} if "hdfs" in str(files.protocol) else {"block_size": BLOCK}
-    if stores.is_oss(files):
+    if filesystems.is_oss(files):
         options["size"] = size
     with files.open(path, "rb", **options) as stream:
         return pour(stream, target, count)
 
 
-def _folder(files: Any, listing: stores.Listing, part: str, meter: Meter) -> None:
+def _folder(files: Any, listing: filesystems.Listing, part: str, meter: Meter) -> None:
     """Several at a time: a bucket answers slowly, but many at once."""
     from concurrent.futures import ThreadPoolExecutor
     from threading import Event
@@ -238,7 +238,7 @@ def _folder(files: Any, listing: stores.Listing, part: str, meter: Meter) -> Non
         os.makedirs(os.path.join(part, folder), exist_ok=True)
     quit = Event()
 
-    def bring(entry: stores.Entry) -> None:
+    def bring(entry: filesystems.Entry) -> None:
         if quit.is_set():
             return
         try:

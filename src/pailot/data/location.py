@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from ...values import Value
-from ..base import EngineError
-from . import stores
+from ..values import Value
+from . import filesystems
+from .errors import DataError
 
 
-class ProvideError(EngineError):
+class ProvideError(DataError):
     """Something that a task needs cannot be brought."""
 
 
@@ -17,7 +17,7 @@ class Unreachable(ProvideError):
     """Nobody answers there at the moment."""
 
 
-class Source(Value):
+class Location(Value):
     """Where something is: as it may be shown, and with secrets inserted."""
 
     shown: str
@@ -29,7 +29,7 @@ class Source(Value):
 
     @property
     def local(self) -> bool:
-        return not stores.is_remote(self.uri)
+        return not filesystems.is_remote(self.uri)
 
     def path(self, cwd: str) -> str:
         """The path of a local one."""
@@ -41,7 +41,7 @@ class Source(Value):
 
     def error(self, words: str, kind: type[ProvideError] = ProvideError) -> ProvideError:
         """An error about it."""
-        return kind(f"{stores.shown(self.shown)}: {words}")
+        return kind(f"{filesystems.shown(self.shown)}: {words}")
 
     def failure(self, cause: object, kind: type[ProvideError] = ProvideError) -> ProvideError:
         """An error in the words of another program; they could quote a part of a secret."""
@@ -49,12 +49,12 @@ class Source(Value):
         if not words and self.secret:
             words = f"{type(cause).__name__} (no more is said, since its address holds a secret)"
         elif not words:
-            words = stores.describe(self.uri, cause) if isinstance(cause, BaseException) else str(cause)
+            words = filesystems.describe(self.uri, cause) if isinstance(cause, BaseException) else str(cause)
         return self.error(words, kind)
 
     def store_failure(self, error: BaseException) -> ProvideError:
         """An error of a bucket's driver."""
         if isinstance(error, ProvideError):
             return error
-        kind = Unreachable if isinstance(found := stores.failure(self.uri, error), stores.Silent) else ProvideError
+        kind = Unreachable if isinstance(found := filesystems.failure(self.uri, error), filesystems.Silent) else ProvideError
         return self.failure(error, kind) if self.secret else kind(str(found))

@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import re
 
-from ..staging.fetching import from_http, from_store, pour
-from ..staging.source import ProvideError, Source, Unreachable
-from .machine import which
+from .download import from_http, from_store, pour
+from .location import Location, ProvideError, Unreachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from ...planning import Plan, Provision, RolePlan
-    from ...progress import Progress
-    from ..staging.fetching import MeterOf
+    from ..planning import Plan, Provision, RolePlan
+    from ..progress import Progress
+    from .download import MeterOf
 
 IGNORE_FILE = ".pailotignore"
 _LONGEST_NAME = 200
@@ -86,20 +85,20 @@ def bring_code(
 # Where things come from
 
 
-def _source(plan: Plan, role: RolePlan, each: Provision) -> Source:
+def _source(plan: Plan, role: RolePlan, each: Provision) -> Location:
     """With OpenPAI's variables (`$PAI_USER_NAME`) and the secrets inserted."""
 
     def variable(match: re.Match[str]) -> str:
         return role.environment.get(match[1] or match[2], match[0])
 
     shown = _VARIABLE.sub(variable, each.source)
-    return Source(shown, with_secrets(plan, shown))
+    return Location(shown, with_secrets(plan, shown))
 
 
 def with_secrets(plan: Plan, shown: str) -> str:
     """A text of the plan with its secrets inserted."""
-    from ...protocol.javascript import to_string
-    from ...protocol.templates import lookup, secret_references
+    from ..protocol.javascript import to_string
+    from ..protocol.templates import lookup, secret_references
 
     text = shown
     for reference in secret_references(shown):
@@ -119,17 +118,19 @@ def _nobody(_: Progress) -> None: ...
 
 def fetch(uri: str, cache: str, cwd: str = "", what: str = "", tell: Callable[[Progress], None] = _nobody) -> str:
     """The path of what a URI names: where it is on this machine, else of a copy in the cache."""
-    return _fetch(Source(uri, uri), "", cache, cwd, what, tell)
+    return _fetch(Location(uri, uri), "", cache, cwd, what, tell)
 
 
-def _fetch(source: Source, wanted: str, cache: str, cwd: str, what: str = "", tell: Callable[[Progress], None] = _nobody) -> str:
+def _fetch(
+    source: Location, wanted: str, cache: str, cwd: str, what: str = "", tell: Callable[[Progress], None] = _nobody
+) -> str:
     """The path of something, which is brought into the cache unless it is on this machine; `wanted` is its SHA-256 sum."""
     if source.local:
         return _check_local(source, source.path(cwd), wanted)
     from hashlib import sha256
     from time import time
 
-    from ...progress import Meter
+    from ..progress import Meter
 
     place = os.path.join(cache, "fetch", sha256(source.uri.encode()).hexdigest())
     target = os.path.join(place, _file_name(source.shown))
@@ -149,7 +150,7 @@ def _fetch(source: Source, wanted: str, cache: str, cwd: str, what: str = "", te
     return target
 
 
-def _check_local(source: Source, path: str, wanted: str) -> str:
+def _check_local(source: Location, path: str, wanted: str) -> str:
     if not os.path.exists(path):
         raise source.error("there is no such file" + ("" if source.secret or source.uri == path else f" ({path})"))
     if wanted:
@@ -163,7 +164,7 @@ def _check_local(source: Source, path: str, wanted: str) -> str:
     return path
 
 
-def _bring(source: Source, wanted: str, place: str, target: str, kept: Mapping[str, Any], meter_of: MeterOf) -> None:
+def _bring(source: Location, wanted: str, place: str, target: str, kept: Mapping[str, Any], meter_of: MeterOf) -> None:
     """Fetch into the cache, all or nothing; an old copy stays if it is still right, or if nobody answers."""
     from time import time
 
@@ -191,7 +192,7 @@ def _bring(source: Source, wanted: str, place: str, target: str, kept: Mapping[s
         _remove(part)
 
 
-def _check_sum(source: Source, found: str, wanted: str) -> None:
+def _check_sum(source: Location, found: str, wanted: str) -> None:
     if not found:
         raise source.error("is a folder, of which there is no SHA-256 sum")
     if found != wanted:
@@ -256,6 +257,8 @@ def _ssh_key(attempt_folder: str, comment: str) -> str:
     path = os.path.join(attempt_folder, "ssh", "id_ed25519")
     if os.path.exists(f"{path}.pub"):
         return path
+    from shutil import which
+
     program = which("ssh-keygen")
     if program is None:
         raise ProvideError("ssh between tasks needs ssh-keygen; install it (openssh-client on Debian and Ubuntu)")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pailot.engines.base import EngineError
-from pailot.engines.local import channels
+from pailot.data import ml_folders
+from pailot.data.errors import DataError
 from pailot.protocol.model import Channels
 
 
@@ -41,7 +41,7 @@ def test_an_archive_becomes_the_code(tmp_path: Path) -> None:
     packed = archive(
         tmp_path / "code.tgz", entry("deep", tarfile.DIRTYPE), entry("deep/run"), entry("link", tarfile.SYMTYPE, "deep/run")
     )
-    channels.make(packed, str(tmp_path / "ml"))
+    ml_folders.make(packed, str(tmp_path / "ml"))
     code = tmp_path / "ml" / "usercode"
     assert (code / "deep" / "run").read_text() == (code / "link").read_text() == "text"
     assert (code / "deep" / "run").stat().st_mode & 0o111
@@ -50,6 +50,6 @@ def test_an_archive_becomes_the_code(tmp_path: Path) -> None:
 @pytest.mark.parametrize("entries", [(entry("../out"),), (entry("link", tarfile.SYMTYPE, ".."), entry("link/../../out"))])
 @pytest.mark.usefixtures("python")
 def test_nothing_of_it_comes_to_lie_elsewhere(tmp_path: Path, entries: tuple[tarfile.TarInfo, ...]) -> None:
-    with pytest.raises((EngineError, tarfile.TarError)):
-        channels.make(archive(tmp_path / "code.tgz", *entries), str(tmp_path / "ml"))
+    with pytest.raises((DataError, tarfile.TarError)):
+        ml_folders.make(archive(tmp_path / "code.tgz", *entries), str(tmp_path / "ml"))
     assert not list(tmp_path.rglob("out"))

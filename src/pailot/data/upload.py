@@ -5,7 +5,7 @@
 - Other stores of fsspec: into a hidden folder beside the target, then whatever the driver does to move it.
 
 Where the target holds something already, files come into it one by one, each whole, and replace those of the same name. What
-was begun is in the ledger first, so that a failure, a stop or a crash leaves nothing: neither at the target nor beside it.
+was begun is in the journal first, so that a failure, a stop or a crash leaves nothing: neither at the target nor beside it.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from __future__ import annotations
 import os
 import stat
 
-from ...values import Value
-from ..base import EngineError
-from . import multipart, stores
-from .source import Source
+from ..values import Value
+from . import filesystems, multipart
+from .errors import DataError
+from .location import Location
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, Protocol, TypeVar
 
-    from ...progress import Meter, Progress
-    from .ledger import Ledger
+    from ..progress import Meter, Progress
+    from .upload_journal import UploadJournal
 
     Item = TypeVar("Item")
 
@@ -103,63 +103,63 @@ def publish(
     targets: Mapping[str, str],
     folder: str,
     cwd: str,
-    ledger: Ledger,
+    journal: UploadJournal,
     tell: Callable[[Progress], None] = lambda _: None,
 ) -> list[str]:
     """Bring outputs to their targets, all or none; answers what is worth a word. `folder` holds one folder for each."""
-    from ...progress import Meter
+    from ..progress import Meter
 
-    undo(ledger)
+    undo(journal)
     notes: list[str] = []
     begun: list[tuple[str, str, Delivery]] = []
     name = target = ""
     try:
         for name, target in targets.items():
             tree = scan(os.path.join(folder, name))
-            delivery = _delivery(tree, target, cwd, ledger)
+            delivery = _delivery(tree, target, cwd, journal)
             begun.append((name, target, delivery))
             meter = Meter(f"output {name}", tree.size, tell)
             delivery.send(meter)
             meter.end()
-            if tree.left_out and stores.is_remote(target):
+            if tree.left_out and filesystems.is_remote(target):
                 notes.append(f"output {name}: left out, since it cannot be kept there: {', '.join(tree.left_out[:5])}")
         for name, target, delivery in begun:  # noqa: B007  # the names are for the error below
             delivery.appear()
     except BaseException as error:
-        _undo_all([each for _, _, each in begun], ledger)
+        _undo_all([each for _, _, each in begun], journal)
         if isinstance(error, Exception):
             raise _failure(name, target, error) from None
         raise
-    ledger.settled()
+    journal.settled()
     return notes
 
 
-def _failure(name: str, target: str, error: Exception) -> EngineError:
-    if isinstance(error, EngineError):
+def _failure(name: str, target: str, error: Exception) -> DataError:
+    if isinstance(error, DataError):
         words = str(error)
-    elif stores.is_remote(target):
-        words = str(stores.failure(target, error))
+    elif filesystems.is_remote(target):
+        words = str(filesystems.failure(target, error))
     else:
         words = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-    where = stores.shown(target)
-    return EngineError(f"the output '{name}' could not be brought to {where}: {words.removeprefix(f'{where}: ')}")
+    where = filesystems.shown(target)
+    return DataError(f"the output '{name}' could not be brought to {where}: {words.removeprefix(f'{where}: ')}")
 
 
-def _undo_all(deliveries: Sequence[Delivery], ledger: Ledger) -> None:
+def _undo_all(deliveries: Sequence[Delivery], journal: UploadJournal) -> None:
     clean = True
     for each in reversed(deliveries):
         try:
             each.undo()
-        except Exception:  # what cannot be removed now stands in the ledger, for whoever comes next
+        except Exception:  # what cannot be removed now stands in the journal, for whoever comes next
             clean = False
     if clean and deliveries:
-        ledger.settled()
+        journal.settled()
 
 
-def undo(ledger: Ledger) -> None:
+def undo(journal: UploadJournal) -> None:
     """Remove what an earlier process began and did not end."""
     connected: dict[str, Any] = {}
-    entries = ledger.open()
+    entries = journal.open()
     for each in entries:
         kind, uri = each["kind"], each.get("uri", "")
         try:
@@ -167,7 +167,7 @@ def undo(ledger: Ledger) -> None:
                 _move_back(each["path"], each["root"]) if kind == "moved" else _remove_local(each["path"])
                 continue
             if uri not in connected:
-                connected[uri] = stores.connect(uri)
+                connected[uri] = filesystems.connect(uri)
             files, path = connected[uri]
             if kind == "shown":
                 if files.exists(each["path"]) and not files.exists(each["near"]):
@@ -182,21 +182,21 @@ def undo(ledger: Ledger) -> None:
                 elif kind == "object":
                     found[0].remove(each["key"])
         except Exception as error:
-            if not isinstance(stores.failure(uri, error), stores.Missing) and "NoSuchUpload" not in repr(error):
-                raise stores.failure(uri, error) from None
+            if not isinstance(filesystems.failure(uri, error), filesystems.Missing) and "NoSuchUpload" not in repr(error):
+                raise filesystems.failure(uri, error) from None
     if entries:
-        ledger.settled()
+        journal.settled()
 
 
-def _delivery(tree: Tree, target: str, cwd: str, ledger: Ledger) -> Delivery:
-    if not stores.is_remote(target):
-        return _Folder(tree, Source(target, target).path(cwd).rstrip("/") or "/", ledger)
-    files, path = stores.connect(target)
+def _delivery(tree: Tree, target: str, cwd: str, journal: UploadJournal) -> Delivery:
+    if not filesystems.is_remote(target):
+        return _Folder(tree, Location(target, target).path(cwd).rstrip("/") or "/", journal)
+    files, path = filesystems.connect(target)
     path = path.rstrip("/")
     found = multipart.bucket_of(files, path)
     if found is None:
-        return _Renamed(tree, target, files, path, ledger)
-    return _Objects(tree, target, files, path, *found, ledger)
+        return _Renamed(tree, target, files, path, journal)
+    return _Objects(tree, target, files, path, *found, journal)
 
 
 def _each(work: Callable[[Item], object], items: Iterable[Item]) -> None:
@@ -222,8 +222,8 @@ def _each(work: Callable[[Item], object], items: Iterable[Item]) -> None:
 
 
 class _Folder:
-    def __init__(self, tree: Tree, target: str, ledger: Ledger) -> None:
-        self._tree, self._target, self._ledger = tree, target, ledger
+    def __init__(self, tree: Tree, target: str, journal: UploadJournal) -> None:
+        self._tree, self._target, self._journal = tree, target, journal
         parent, name = os.path.split(target)
         self._near = os.path.join(parent, f".pailot-{name}-{os.urandom(4).hex()}")
         self._fresh = False
@@ -231,11 +231,11 @@ class _Folder:
     def send(self, meter: Meter) -> None:
         os.makedirs(os.path.dirname(self._target), exist_ok=True)
         if self._tree.ours and _same_device(self._tree.root, os.path.dirname(self._target)):
-            self._ledger.note("moved", path=self._near, root=self._tree.root)
+            self._journal.note("moved", path=self._near, root=self._tree.root)
             os.rename(self._tree.root, self._near)
             meter.add(self._tree.size)
         else:
-            self._ledger.note("folder", path=self._near)
+            self._journal.note("folder", path=self._near)
             self._copy(meter)
 
     def _copy(self, meter: Meter) -> None:
@@ -255,7 +255,7 @@ class _Folder:
 
     def appear(self) -> None:
         if not os.path.isdir(self._target) or not os.listdir(self._target):
-            self._ledger.note("moved", path=self._target, root=self._near)
+            self._journal.note("moved", path=self._target, root=self._near)
             os.rename(self._near, self._target)  # over an empty folder, too
             self._fresh = True
             return
@@ -293,14 +293,14 @@ def _remove_local(path: str) -> None:
 
 
 class _Renamed:
-    def __init__(self, tree: Tree, uri: str, files: Any, path: str, ledger: Ledger) -> None:
-        self._tree, self._uri, self._files, self._path, self._ledger = tree, uri, files, path, ledger
+    def __init__(self, tree: Tree, uri: str, files: Any, path: str, journal: UploadJournal) -> None:
+        self._tree, self._uri, self._files, self._path, self._journal = tree, uri, files, path, journal
         parent, _, name = path.rpartition("/")
         self._near = f"{parent}/.pailot-{name}-{os.urandom(4).hex()}"
         self._fresh = False
 
     def send(self, meter: Meter) -> None:
-        self._ledger.note("remote", uri=self._uri, path=self._near)
+        self._journal.note("remote", uri=self._uri, path=self._near)
         self._files.makedirs(self._near, exist_ok=True)
         for folder in self._tree.folders:
             self._files.makedirs(f"{self._near}/{folder}", exist_ok=True)
@@ -318,7 +318,7 @@ class _Renamed:
         if not there or not self._files.find(self._path):
             if there:
                 self._files.rm(self._path, recursive=True)  # an empty folder; a rename would go into it
-            self._ledger.note("shown", uri=self._uri, path=self._path, near=self._near)
+            self._journal.note("shown", uri=self._uri, path=self._path, near=self._near)
             self._move(self._near, self._path)
             self._fresh = True
             return
@@ -334,7 +334,7 @@ class _Renamed:
     def _move(self, source: str, target: str) -> None:
         self._files.mv(source, target, recursive=True)
         if not self._files.exists(target):
-            raise EngineError(f"{stores.shown(self._uri)}: the file system did not rename what was sent")
+            raise DataError(f"{filesystems.shown(self._uri)}: the file system did not rename what was sent")
 
     def undo(self) -> None:
         for path in (self._path,) if self._fresh else (self._near,):
@@ -346,9 +346,11 @@ class _Renamed:
 
 
 class _Objects:
-    def __init__(self, tree: Tree, uri: str, files: Any, path: str, bucket: multipart.Bucket, key: str, ledger: Ledger) -> None:
+    def __init__(
+        self, tree: Tree, uri: str, files: Any, path: str, bucket: multipart.Bucket, key: str, journal: UploadJournal
+    ) -> None:
         self._tree, self._uri, self._files, self._path = tree, uri, files, path
-        self._bucket, self._key, self._ledger = bucket, key, ledger
+        self._bucket, self._key, self._journal = bucket, key, journal
         self._begun: dict[str, tuple[str, list[Any]]] = {}
         """By key: the upload, and its parts."""
         self._before: set[str] = set()
@@ -356,14 +358,14 @@ class _Objects:
 
     def send(self, meter: Meter) -> None:
         bucket = self._path.strip("/").partition("/")[0]
-        self._before = {each.strip("/").removeprefix(f"{bucket}/") for each in stores.names(self._files, self._path)}
+        self._before = {each.strip("/").removeprefix(f"{bucket}/") for each in filesystems.names(self._files, self._path)}
 
         def send(leaf: Leaf) -> None:
             key = self._key_of(leaf.below)
             if not leaf.size:
                 return  # there are no empty parts; it is put at the end
             upload = self._bucket.begin(key)
-            self._ledger.note("upload", uri=self._uri, key=key, upload=upload)
+            self._journal.note("upload", uri=self._uri, key=key, upload=upload)
             parts: list[Any] = []
             self._begun[key] = upload, parts
             size = multipart.part_size(leaf.size)
@@ -378,8 +380,8 @@ class _Objects:
         try:
             below.encode()
         except UnicodeEncodeError:
-            raise EngineError(
-                f"{stores.shown(self._uri)}: {below!r} is not Unicode, and so cannot be the name of an object"
+            raise DataError(
+                f"{filesystems.shown(self._uri)}: {below!r} is not Unicode, and so cannot be the name of an object"
             ) from None
         return f"{self._key}/{below}" if self._key else below
 
@@ -387,7 +389,7 @@ class _Objects:
         keys = [self._key_of(leaf.below) for leaf in self._tree.files]
         for key in keys:
             if key not in self._before:
-                self._ledger.note("object", uri=self._uri, key=key)
+                self._journal.note("object", uri=self._uri, key=key)
 
         def show(key: str) -> None:
             if key in self._begun:
