@@ -136,7 +136,7 @@ def largest(*, quick: bool) -> list[Figure]:
 
 def hostile_input(*, quick: bool) -> list[Figure]:
     """Texts and logs made to be dear, each against half a second of CPU."""
-    from pailot.lifecycle.exits import TAIL_CHARACTERS, End, classify
+    from pailot.lifecycle.exit_classes import TAIL_CHARACTERS, End, classify
     from pailot.protocol import InvalidJob
     from tests.unit.protocol.hostile import HOSTILE
 

@@ -24,10 +24,10 @@ BATCH = "#!/bin/sh\n#SBATCH --nodes=1 --ntasks=1 --cpus-per-task=1 --mem=128M --
 SUBMIT = """
 import json, os, sys, time
 from pailot import loads, plan
-from pailot.engines.local.children import CHILDREN
+from pailot.engines.preparation.child_registry import CHILDREN
 from pailot.engines.slurm.engine import SlurmEngine
-from pailot.service.driver import Driver, Surroundings
-from pailot.service.folder import JobFolder
+from pailot.runs.driver import Driver, Surroundings
+from pailot.runs.run_folder import JobFolder
 from pailot.settings import Settings
 text, home = open(sys.argv[1]).read(), Settings().home
 plans = [plan(loads(text, name=f"bench-{number}")) for number in range(int(sys.argv[2]))]

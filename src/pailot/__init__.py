@@ -16,40 +16,41 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .api import plan
+    from .client.errors import Denied, NotFound, Refused, Unreachable, WireError
     from .data.errors import DataError
     from .engines.base import EngineError
+    from .errors import PailotError
+    from .loading import plan
     from .planning import Plan
-    from .protocol import InvalidJob, PailotError, Problem
+    from .protocol import InvalidJob, Problem
+    from .runs.launch import Conflict
+    from .runs.queries import NoSuchRun
     from .sdk.builders import Auth, Callback, Data, Deployment, DockerImage, Output, Prerequisite, Script, TaskRole
     from .sdk.client import Client
     from .sdk.errors import JobFailed, JobStopped, RunError, WaitTimeout
     from .sdk.job import Job, load, loads
+    from .sdk.local_runs import get, run, run_async, runs
     from .sdk.run import Event, Logs, Result, Run
-    from .sdk.start import get, run, run_async, runs
-    from .service.launch import Conflict
-    from .service.runs import NoSuchRun
     from .settings import BadSetting
     from .store import StoreError
-    from .wire.errors import Denied, NotFound, Refused, Unreachable, WireError
 
 _HOMES = {
-    "plan": "api",
+    "plan": "loading",
     "Plan": "planning",
     "InvalidJob": "protocol",
-    "PailotError": "protocol",
+    "PailotError": "errors",
     "Problem": "protocol",
     "DataError": "data.errors",
     "EngineError": "engines.base",
-    "Conflict": "service.launch",
-    "NoSuchRun": "service.runs",
+    "Conflict": "runs.launch",
+    "NoSuchRun": "runs.queries",
     "BadSetting": "settings",
     "StoreError": "store",
-    "Denied": "wire.errors",
-    "NotFound": "wire.errors",
-    "Refused": "wire.errors",
-    "Unreachable": "wire.errors",
-    "WireError": "wire.errors",
+    "Denied": "client.errors",
+    "NotFound": "client.errors",
+    "Refused": "client.errors",
+    "Unreachable": "client.errors",
+    "WireError": "client.errors",
     "Auth": "sdk.builders",
     "Callback": "sdk.builders",
     "Data": "sdk.builders",
@@ -71,10 +72,10 @@ _HOMES = {
     "Logs": "sdk.run",
     "Result": "sdk.run",
     "Run": "sdk.run",
-    "get": "sdk.start",
-    "run": "sdk.start",
-    "run_async": "sdk.start",
-    "runs": "sdk.start",
+    "get": "sdk.local_runs",
+    "run": "sdk.local_runs",
+    "run_async": "sdk.local_runs",
+    "runs": "sdk.local_runs",
 }
 
 __all__ = [

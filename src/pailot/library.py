@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from .protocol.problems import PailotError
+from .errors import PailotError
 from .settings import Settings
 
 TYPE_CHECKING = False

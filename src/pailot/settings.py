@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from .protocol.problems import PailotError
+from .errors import PailotError
 from .values import Value
 
 TYPE_CHECKING = False
@@ -97,7 +97,7 @@ class Settings:
         known = {setting.name for setting in SETTINGS}
         for name in from_file:
             if name not in known:
-                from .protocol.problems import suggestion
+                from .errors import suggestion
 
                 raise BadSetting(f"{file}: there is no setting '{name}'{suggestion(name, known)}")
         self._values: dict[str, Any] = {}

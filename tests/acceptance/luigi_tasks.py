@@ -10,7 +10,7 @@ import luigi
 import pytest
 from luigi.configuration import get_config
 
-from pailot.luigi import PaiTask, TaskRole, places, tokens
+from pailot.luigi import PaiTask, TaskRole, auth, backends
 
 __all__ = ["Failing", "Hello", "build", "configure", "here", "wait_for_file"]
 
@@ -23,8 +23,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path / "here")
     config = get_config()
     configure(pai_url="local")
-    tokens.KNOWN.clear()
-    places._FOUND.clear()
+    auth.KNOWN.clear()
+    backends._FOUND.clear()
     yield tmp_path / "here"
     for option in ("pai_url", "username", "password", "token", "expiration"):
         if config.has_option("OpenPai", option):

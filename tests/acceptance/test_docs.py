@@ -31,7 +31,7 @@ from pailot.protocol import v1
 from pailot.protocol.checks import BUILTIN_PLUGINS
 from pailot.protocol.problems import CODES
 from pailot.protocol.schema import EVENTS, JOB
-from pailot.protocol.shape import Record, Shape
+from pailot.protocol.schema_types import Record, Shape
 from pailot.protocol.yaml import parse
 from pailot.settings import SETTINGS
 

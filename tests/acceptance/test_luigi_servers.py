@@ -15,9 +15,9 @@ import pytest
 from luigi.configuration import get_config
 
 import pailot
-from pailot.luigi import PaiJobFailed, ProtocolTask, places, slot_to_dict, tasks, tokens, version1
-from pailot.sdk import lines
-from pailot.wire.client import Client as Wire
+from pailot.client.api import Client as Wire
+from pailot.luigi import PaiJobFailed, ProtocolTask, auth, backends, openpai_v1, slot_to_dict, tasks
+from pailot.sdk import connections
 
 from . import luigi_tasks
 from .genuine import Genuine
@@ -56,8 +56,8 @@ def cluster(server: Server) -> Iterator[Genuine]:
 
 @pytest.fixture(params=["server", "cluster", "old"])
 def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(version1, "POLL_SECONDS", 0.05)
-    monkeypatch.setattr(lines, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(openpai_v1, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(connections, "POLL_SECONDS", 0.05)
     configure(pai_url=request.getfixturevalue(request.param).url, username="admin", password=PASSWORD)
     return str(request.param)
 
@@ -68,7 +68,7 @@ class Writes(Hello):
 
 def test_a_task_runs_once_and_luigi_is_told(where: str, caplog: pytest.LogCaptureFixture) -> None:
     task = Writes(f"told-{where}")  # contacts nobody
-    assert not tokens.KNOWN
+    assert not auth.KNOWN
     assert not task.complete()
     told: dict[str, list[Any]] = {"url": [], "message": [], "percentage": []}
     task.set_tracking_url, task.set_status_message = told["url"].append, told["message"].append
@@ -109,8 +109,8 @@ def test_a_failed_job_says_why_and_is_run_again(server: Server, where: str, monk
 def test_a_token_that_expires_while_the_job_runs_is_renewed(
     cluster: Genuine, old: Genuine, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(version1, "POLL_SECONDS", 0.05)
-    monkeypatch.setattr(lines, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(openpai_v1, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(connections, "POLL_SECONDS", 0.05)
     for number, front in enumerate((cluster, old)):
         os.mkfifo(f"gate{number}")
         configure(pai_url=front.url, username="admin", password=PASSWORD)
@@ -136,7 +136,7 @@ def test_a_server_that_is_killed_and_started_again_in_the_middle(
     tmp_path: Path, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No request is repeated by itself, so that the server's absence is noticed. The token is revoked meanwhile, too."""
-    monkeypatch.setattr("pailot.wire.http.RETRIES", 0)
+    monkeypatch.setattr("pailot.client.http.RETRIES", 0)
     own = Server(tmp_path / "own")
     try:
         configure(pai_url=own.url, username="admin", password=PASSWORD)
@@ -221,7 +221,7 @@ def test_an_unreachable_server_is_said_plainly(tmp_path: Path) -> None:
 def test_version_1_gets_the_very_json_of_the_original(old: Genuine) -> None:
     configure(pai_url=old.url, password=PASSWORD)
     task = Writes("exact")
-    places.place_for(old.url, "admin", PASSWORD, 3600, None).start(task.name, *task._job(again=False))
+    backends.place_for(old.url, "admin", PASSWORD, 3600, None).start(task.name, *task._job(again=False))
     assert json.loads(old.posted[-1]) == json.loads(json.dumps(task.pai_job(), default=slot_to_dict))
     with pytest.raises(pailot.PailotError, match="version 1 of the API only, which takes no protocol files"):
         Greeting("nobody").run()
@@ -264,7 +264,7 @@ class Greeting(ProtocolTask):
 
 
 def test_a_protocol_job_as_a_task(server: Server, cluster: Genuine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(connections, "POLL_SECONDS", 0.05)
     for front, who in ((server, "Ann"), (cluster, "Ben")):
         configure(pai_url=front.url, username="admin", password=PASSWORD)
         task = Greeting(who)

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import pailot
-from pailot.engines.local import sandbox
+from pailot.engines.preparation import sandbox
 from pailot.processor import (
     Channel,
     DatasetConfig,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pailot.engines.local import sandbox
+from pailot.engines.preparation import sandbox
 from pailot.processor import Processor, Session, TrainingJob, UnexpectedStatusException
 
 from ..parts import meeting

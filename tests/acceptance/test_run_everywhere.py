@@ -13,8 +13,8 @@ import pytest
 
 import pailot
 from pailot import Client, Job, Run, TaskRole
-from pailot.sdk import lines
-from pailot.wire.client import find
+from pailot.client.api import find
+from pailot.sdk import connections
 
 from .genuine import Genuine
 from .servers import PASSWORD, Server
@@ -59,7 +59,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PAILOT_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setattr(lines, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(connections, "POLL_SECONDS", 0.05)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     if request.param == "here":
@@ -204,7 +204,7 @@ def assert_nobody_is_left() -> None:
 
 def test_what_openpai_does_not_know_is_asked_once(cluster: Genuine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(lines, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(connections, "POLL_SECONDS", 0.05)
     with find(cluster.url) as wire:
         wire.login("admin", PASSWORD)
         client = Client(wire.server, wire.token)

@@ -12,8 +12,8 @@ import pytest
 
 import pailot
 from pailot import Client, Job, TaskRole
+from pailot.client.api import Client as Wire
 from pailot.processor import Channel, MetricDefinition, Processor, Session, TrainingJob, UnexpectedStatusException
-from pailot.wire.client import Client as Wire
 
 from ..parts import meeting
 from .servers import PASSWORD, Server

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from pailot.wire.client import Client
-from pailot.wire.errors import Refused, WireError
+from pailot.client.api import Client
+from pailot.client.errors import Refused, WireError
 from tests.acceptance.runs import PATIENCE, job, kill_all_with, no_process_left, role
 from tests.acceptance.servers import PASSWORD, Server
 from tests.postgres import Postgres

@@ -17,7 +17,7 @@ from cryptography.fernet import Fernet
 
 from pailot.store import SecretBox
 from pailot.store.server import JobRecord, ServerStore, new_id
-from pailot.store.server.checking import check_key
+from pailot.store.server.integrity import check_key
 
 
 def pailot(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pailot.engines.local import sandbox
+from pailot.engines.preparation import sandbox
 from pailot.processor import Processor, Session
 
 from ..parts.stores import S3, SECRET

@@ -77,7 +77,7 @@ def openpai() -> Engine:
     server = Server(folder, PAILOT_CPUS="64", PAILOT_MEMORY_MB="64000")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     atexit.register(server.close)
-    from pailot.wire.client import Client
+    from pailot.client.api import Client
 
     with Client(server.url) as client:
         client.login("admin", PASSWORD)

@@ -523,8 +523,8 @@ def test_the_page_about_containers_is_true(docker: Place) -> None:
 
 
 def test_every_container_setting_has_its_place_in_the_list() -> None:
-    from pailot.engines.docker import choices
+    from pailot.engines.docker import settings
     from pailot.settings import SETTINGS
 
-    assert choices.read().network == "host"
+    assert settings.read().network == "host"
     assert {"container_command", "container_network", "image_pull"} <= {setting.name for setting in SETTINGS}

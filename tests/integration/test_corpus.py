@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pailot.api import read_job
+from pailot.loading import read_job
 from pailot.planning import plan
 from pailot.protocol import InvalidJob
 
@@ -43,7 +43,7 @@ def test_every_file_gets_upstreams_verdict_and_entry_points(corpus: Path) -> Non
 
 
 def test_registry_credentials_render_as_upstream_does(corpus: Path) -> None:
-    from pailot.protocol.javascript import to_string
+    from pailot.protocol.js_semantics import to_string
     from pailot.protocol.templates import Renderer
 
     expected = json.loads((corpus / "expected.json").read_text())
@@ -65,7 +65,7 @@ def test_registry_credentials_render_as_upstream_does(corpus: Path) -> None:
 
 
 def test_real_files_are_read_by_the_quick_reader(corpus: Path) -> None:
-    from pailot.protocol.yaml.lines import NotPlainLines, read_lines
+    from pailot.protocol.yaml.fast_path import NotPlainLines, read_lines
     from pailot.protocol.yaml.parser import Parser
 
     quick = total = 0

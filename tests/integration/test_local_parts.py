@@ -20,9 +20,9 @@ import pytest
 
 from pailot.data.location import ProvideError
 from pailot.data.provisions import bring_code, provide
-from pailot.engines.local.gpus import Gpus, discover
-from pailot.engines.local.machine import Locks, locks_folder
-from pailot.engines.local.ports import Ports, PortTaken
+from pailot.engines.preparation.gpus import Gpus, discover
+from pailot.engines.preparation.machine import Locks, locks_folder
+from pailot.engines.preparation.ports import Ports, PortTaken
 from pailot.planning import Plan, plan
 from pailot.protocol import read
 
@@ -31,9 +31,9 @@ from ..web import WebServer
 # A process that does what it is told, line by line.
 OTHER = """
 import os, subprocess, sys
-from pailot.engines.local.gpus import Gpus, GpusBusy, discover
-from pailot.engines.local.machine import locks_folder
-from pailot.engines.local.ports import Ports
+from pailot.engines.preparation.gpus import Gpus, GpusBusy, discover
+from pailot.engines.preparation.machine import locks_folder
+from pailot.engines.preparation.ports import Ports
 
 def child(descriptor):
     "Fork one that lives until the descriptor's other end is closed."

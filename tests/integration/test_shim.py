@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pailot.runtime import cgroups
-from pailot.runtime.channel import Channel
 from pailot.runtime.shim import run_and_exit
-from pailot.runtime.task import Task
+from pailot.runtime.shim_events import Channel
+from pailot.runtime.task_spec import Task
 
 
 def ran(tmp_path: Path, **details: Any) -> dict[str, Any]:

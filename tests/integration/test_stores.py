@@ -288,7 +288,7 @@ def killed(self, *words):
         os.kill(os.getpid(), int(number))
     return answer
 setattr(multipart.S3, step, killed)
-from pailot.engines.local.preparer import stops_when_told
+from pailot.engines.preparation.background_child import stops_when_told
 stops_when_told(os.getppid())
 upload.THREADS = 1
 upload.publish({"output": uri}, folder, "/", UploadJournal(folder + "/ledger"))

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from pailot.service.team.errors import BadRequest, Conflict, Forbidden, Invalid, NoSuchCode, NoSuchJob, NoSuchTag, ShuttingDown
-from pailot.service.team.serve import running_team
-from pailot.service.team.team import Team
-from pailot.service.team.values import Caller, Event, LogPiece
+from pailot.jobserver.errors import BadRequest, Conflict, Forbidden, Invalid, NoSuchCode, NoSuchJob, NoSuchTag, ShuttingDown
+from pailot.jobserver.lifespan import running_team
+from pailot.jobserver.models import Caller, Event, LogPiece
+from pailot.jobserver.service import Team
 from pailot.settings import Settings
 from tests.acceptance.runs import PATIENCE, job, kill_all_with, no_process_left, processes_with, role, wait_for
 
@@ -515,7 +515,7 @@ def test_tasks_start_in_the_code_that_was_sent(place: Place) -> None:
     ],
 )
 def test_an_archive_that_leads_out_is_refused_and_leaves_nothing(place: Place, archive: bytes) -> None:
-    from pailot.service.team.code import CodeStore
+    from pailot.jobserver.code import CodeStore
 
     store = CodeStore(str(place.folder))
     with pytest.raises(BadRequest):
@@ -650,7 +650,7 @@ def test_channels_are_read_and_written_with_the_rights_of_the_tasks_unix_user(pl
 
 def test_containers_see_only_what_the_storages_allow(tmp_path: Path) -> None:
     from pailot import loads, plan
-    from pailot.service.team.reading import check_folders
+    from pailot.jobserver.submission import check_folders
 
     (tmp_path / "way-out").symlink_to("/etc")
     allowed = [f"data={tmp_path}"]
@@ -669,7 +669,7 @@ def test_containers_see_only_what_the_storages_allow(tmp_path: Path) -> None:
 
 def test_only_the_settings_make_somebody_root() -> None:
     """Who may make accounts is not therefore root of the machine."""
-    from pailot.service.team.unix import UnixUsers
+    from pailot.jobserver.unix_users import UnixUsers
 
     with pytest.raises(Invalid, match="only the setting"):
         UnixUsers("ann=nobody", lambda _: "root").check("ann")
@@ -680,7 +680,7 @@ def test_only_the_settings_make_somebody_root() -> None:
 
 
 def test_who_shares_a_unix_user() -> None:
-    from pailot.service.team.unix import UnixUsers
+    from pailot.jobserver.unix_users import UnixUsers
 
     assert UnixUsers("", lambda _: "nobody").owner("ann") == ""
     users = UnixUsers("ann=nobody, eve=no-such-user", lambda name: "daemon" if name == "kim" else None)
@@ -688,7 +688,7 @@ def test_who_shares_a_unix_user() -> None:
 
 
 def test_without_root_no_other_user_is_taken() -> None:
-    from pailot.service.team.unix import UnixUsers
+    from pailot.jobserver.unix_users import UnixUsers
 
     if os.geteuid() == 0:
         pytest.skip("root can")

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from aiosmtpd.controller import Controller
 
-from pailot.service.team.notices import Notices
-from pailot.service.team.team import Team
+from pailot.jobserver.notifications import Notices
+from pailot.jobserver.service import Team
 from pailot.settings import BadSetting, Settings
 from pailot.store.server import User
 from tests.acceptance.runs import job, role, wait_for

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pailot.protocol.javascript import trim
+from pailot.protocol.js_semantics import trim
 from pailot.protocol.templates import Renderer
 
 from ..conftest import Oracle

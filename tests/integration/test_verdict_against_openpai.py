@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.api import read_job
+from pailot.loading import read_job
 from pailot.protocol import InvalidJob
 
 from ..unit.protocol.jobs import BASE

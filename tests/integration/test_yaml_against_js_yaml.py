@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pailot.protocol.javascript import to_string
+from pailot.protocol.js_semantics import to_string
 from pailot.protocol.yaml import Timestamp, YamlError, parse
 
 from ..conftest import ROOT, Oracle

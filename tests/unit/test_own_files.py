@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import pailot
-from pailot.api import read_job
+from pailot.loading import read_job
 
 SECRET = "hunter2-of-the-registry"
 

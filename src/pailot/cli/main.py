@@ -100,7 +100,7 @@ def _columns() -> int:
 def _run(command: str, arguments: list[str]) -> int:
     from importlib import import_module
 
-    from .options import quick_parse
+    from .quick_argparse import quick_parse
 
     try:
         module = import_module(f".commands.{command}", __package__)
@@ -122,10 +122,11 @@ def _run(command: str, arguments: list[str]) -> int:
 
 def _explain(error: Exception) -> int:
     """An expected error as one line; anything else is a defect and keeps its traceback."""
-    from ..protocol.problems import InvalidJob, PailotError
+    from ..errors import PailotError
+    from ..protocol.problems import InvalidJob
 
     if isinstance(error, InvalidJob):
-        from .report import print_problems
+        from .problem_report import print_problems
 
         print_problems(error.problems, sys.stderr)
         return INVALID
@@ -158,7 +159,7 @@ def _overview() -> str:
 
 
 def _unknown(word: str) -> int:
-    from ..protocol.problems import suggestion
+    from ..errors import suggestion
 
     kind = "option" if word.startswith("-") else "command"
     print(f"pailot: there is no {kind} '{word}'{suggestion(word, COMMANDS)}; see pailot --help", file=sys.stderr)

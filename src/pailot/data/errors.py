@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..protocol.problems import PailotError
+from ..errors import PailotError
 
 
 class DataError(PailotError):

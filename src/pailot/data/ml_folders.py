@@ -67,7 +67,7 @@ def make(
             seen.append((path, place))
             _show(path, os.path.join(folder, place), mounted=mounted)
     if files:
-        from ..runtime.records import write_record
+        from ..runtime.atomic_json import write_record
 
         write_record(f"{folder}.files.json", files, durable=False)
     return seen
@@ -107,7 +107,7 @@ def variables(channels: Channels, base: str, folder: str = "") -> dict[str, str]
 
 def _only_files(folder: str) -> dict[str, str]:
     """The names of the files that channels are whose source is no folder."""
-    from ..runtime.records import read_record
+    from ..runtime.atomic_json import read_record
 
     return read_record(f"{folder}.files.json") or {} if folder else {}
 

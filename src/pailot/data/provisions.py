@@ -97,7 +97,7 @@ def _source(plan: Plan, role: RolePlan, each: Provision) -> Location:
 
 def with_secrets(plan: Plan, shown: str) -> str:
     """A text of the plan with its secrets inserted."""
-    from ..protocol.javascript import to_string
+    from ..protocol.js_semantics import to_string
     from ..protocol.templates import lookup, secret_references
 
     text = shown

@@ -5,7 +5,7 @@ An engine is handed one attempt of a job and is then observed; it is never asked
 
 from __future__ import annotations
 
-from ..protocol.problems import PailotError
+from ..errors import PailotError
 from ..values import Value
 
 TYPE_CHECKING = False

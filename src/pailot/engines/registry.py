@@ -40,7 +40,7 @@ def check(name: str) -> None:
     if name not in BUILT_IN and _installed(name) is None:
         raise EngineError(f"there is no engine '{name}'; there is {', '.join(BUILT_IN)}")
     if name == "slurm":
-        from .slurm.commands import check as check_slurm
+        from .slurm.slurm_cli import check as check_slurm
 
         check_slurm()
 

@@ -8,7 +8,7 @@ Only final ends count: a task that is tried again has not ended, and a lost task
 from __future__ import annotations
 
 from ..values import Value
-from . import exits, states
+from . import exit_classes, states
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _how(end: TaskEnd) -> str:
     elif end.exit_code == 0 and end.signal is None:  # a callback failed, say
         said = "failed although its commands exited with 0"
     else:
-        said = exits.words(exits.End(end.exit_code, end.signal))
+        said = exit_classes.words(exit_classes.End(end.exit_code, end.signal))
     if end.succeeded or not end.reason:
         return said
     if said in end.reason:  # `exited with 137 because …`, `its start callbacks exited with 2`

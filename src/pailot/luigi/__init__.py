@@ -12,11 +12,11 @@
 
 from __future__ import annotations
 
+from .backends import PaiJobFailed
 from .config import OpenPai
-from .jobs import PaiJob, Port, TaskRole, slot_to_dict
-from .places import PaiJobFailed
+from .pai_job import PaiJob, Port, TaskRole, slot_to_dict
+from .processor_task import ProcessorTask
 from .tasks import JobTask, PaiTask, ProtocolTask
-from .with_processor import ProcessorTask
 
 __all__ = [
     "JobTask",

@@ -14,17 +14,17 @@ import luigi
 
 from ..sdk.job import Job, load, loads
 from ..settings import Settings
+from .backends import ENDED, LOCAL, SUCCEEDED, is_here, place_for
 from .config import OpenPai
-from .following import see_through
-from .jobs import PaiJob, TaskRole, slot_to_dict
-from .places import ENDED, LOCAL, SUCCEEDED, is_here, place_for
+from .pai_job import PaiJob, TaskRole, slot_to_dict
+from .run_job import see_through
 from .targets import VARIABLE, check, resolved, target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .places import Place, Started
+    from .backends import Place, Started
 
 logger = logging.getLogger("luigi-interface")
 

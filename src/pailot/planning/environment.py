@@ -6,7 +6,7 @@ jobs in the wild rely on either, so both are exported.
 
 from __future__ import annotations
 
-from ..protocol.patterns import pattern
+from ..protocol.lazy_regex import pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ..protocol.patterns import pattern
+from ..protocol.lazy_regex import pattern
 from .environment import MAX_NAMED_PEERS, spellings
 
 TYPE_CHECKING = False

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from ..protocol.problems import InvalidJob
 from .environment import MAX_NAMED_PEERS, job_environment, role_environment
-from .expand import expand, storages
 from .plan import Image, Plan, Provision, RolePlan
+from .prerequisite_expansion import expand, storages
 from .scripts import build_scripts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..protocol.model import Auth, Job, TaskRole
     from ..protocol.problems import Problem
-    from .expand import Expansion
+    from .prerequisite_expansion import Expansion
 
 
 def plan(job: Job, user: str = "user") -> Plan:

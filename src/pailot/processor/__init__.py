@@ -13,11 +13,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .errors import InvalidProcessor, UnexpectedStatusException
-    from .inputs import CpfsFileSystemInput, FileSystemInput, FileSystemInputBase
-    from .job import TrainingJob, TrainingJobStatus
-    from .processor import Processor
-    from .records import (
+    from .alibaba_types import (
         AlgorithmSpec,
         Channel,
         CodeDir,
@@ -38,14 +34,18 @@ if TYPE_CHECKING:
         UriOutput,
         UserVpcConfig,
     )
+    from .channels import CpfsFileSystemInput, FileSystemInput, FileSystemInputBase
+    from .errors import InvalidProcessor, UnexpectedStatusException
+    from .job import TrainingJob, TrainingJobStatus
+    from .processor import Processor
     from .session import Session, get_default_session, setup_default_session
 
 _HOMES = {
     "errors": "InvalidProcessor UnexpectedStatusException",
-    "inputs": "CpfsFileSystemInput FileSystemInput FileSystemInputBase",
+    "channels": "CpfsFileSystemInput FileSystemInput FileSystemInputBase",
     "job": "TrainingJob TrainingJobStatus",
     "processor": "Processor",
-    "records": (
+    "alibaba_types": (
         "AlgorithmSpec Channel CodeDir ComputeResource DatasetConfig ExperimentConfig HyperParameter HyperParameterDefinition "
         "InstanceSpec JobType MetricDefinition OssLocation ResourceType SchedulerConfig SpotSpec SpotStrategy UriInput UriOutput "
         "UserVpcConfig"

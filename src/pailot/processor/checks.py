@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from ..settings import Settings
-from . import script
+from . import entry_script
+from .alibaba_types import ExperimentConfig, MetricDefinition, ResourceType, SpotSpec, UserVpcConfig
 from .errors import InvalidProcessor
-from .records import ExperimentConfig, MetricDefinition, ResourceType, SpotSpec, UserVpcConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,8 +59,10 @@ def _check_command(command: Any) -> None:
         raise InvalidProcessor("command should be a text, or a list of texts that begins with a program")
     for word in words:
         _check_text("command", word)
-        if script.too_long(word):
-            raise InvalidProcessor(f"command is longer than the {script.LONGEST} bytes that a program can be told; use a file")
+        if entry_script.too_long(word):
+            raise InvalidProcessor(
+                f"command is longer than the {entry_script.LONGEST} bytes that a program can be told; use a file"
+            )
 
 
 def _check_numbers(count: Any, seconds: Any) -> None:
@@ -82,8 +84,10 @@ def _check_texts(given: Processor) -> None:
         if not isinstance(value, str):
             raise InvalidProcessor(f"environments: the value of '{key}' should be a text, is {value!r}")
         _check_text(f"environments: '{key}'", value)
-        if script.too_long(key, value):
-            raise InvalidProcessor(f"environments: '{key}' has more than the {script.LONGEST} bytes that a variable can have")
+        if entry_script.too_long(key, value):
+            raise InvalidProcessor(
+                f"environments: '{key}' has more than the {entry_script.LONGEST} bytes that a variable can have"
+            )
     for key, value in given.labels.items():
         if not all(isinstance(each, str) for each in (key, value)) or not key:
             raise InvalidProcessor(f"labels should be texts: {key!r}: {value!r}")
@@ -153,15 +157,17 @@ def warnings(given: Processor, engine: str | None, *, chosen: bool) -> list[str]
         found.append(f"without effect here: {', '.join(unused)}")
     named: dict[str, str] = {}
     for key in given.parameters:
-        other = named.setdefault(script.variable_of(key), key)
+        other = named.setdefault(entry_script.variable_of(key), key)
         if other != key:
-            found.append(f"the parameters '{other}' and '{key}' have one variable, {script.variable_of(key)}; it holds '{key}'")
-    _, long = script.variables(given.parameters, "", 1)
+            found.append(
+                f"the parameters '{other}' and '{key}' have one variable, {entry_script.variable_of(key)}; it holds '{key}'"
+            )
+    _, long = entry_script.variables(given.parameters, "", 1)
     if long:
         found.append(f"left out, since no variable can be so long: {', '.join(long)}; read hyperparameters.json instead")
-    words = " ".join(script.words_of(given.command))
+    words = " ".join(entry_script.words_of(given.command))
     if engine == "local" and re.search(r"(?<![\w.])/ml/", words):
-        from ..engines.local.sandbox import works
+        from ..engines.preparation.sandbox import works
 
         if not works():
             found.append("the command names /ml, which is not there: install bubblewrap, or use PAI_* variables")

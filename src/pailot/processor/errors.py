@@ -8,7 +8,7 @@ PailotError
 
 from __future__ import annotations
 
-from ..protocol.problems import PailotError
+from ..errors import PailotError
 from ..sdk.errors import RunError
 
 TYPE_CHECKING = False

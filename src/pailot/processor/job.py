@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from ..protocol.problems import PailotError
-from ..sdk import start
+from ..errors import PailotError
+from ..sdk import local_runs
 from ..sdk.errors import WaitTimeout
-from ..sdk.places import Quit
-from .errors import UnexpectedStatusException
-from .records import (
+from ..sdk.local_view import Quit
+from .alibaba_types import (
     AlgorithmSpec,
     ComputeResource,
     DatasetConfig,
@@ -19,6 +18,7 @@ from .records import (
     UriInput,
     UriOutput,
 )
+from .errors import UnexpectedStatusException
 from .session import Session, get_default_session
 
 TYPE_CHECKING = False
@@ -99,7 +99,7 @@ class TrainingJob:
     def get(cls, training_job_id: str, session: Session | None = None) -> TrainingJob:
         """A job by its id; raises NoSuchRun."""
         client = (session or get_default_session()).client()
-        found = (client or start).get(training_job_id)
+        found = (client or local_runs).get(training_job_id)
         return cls(found, _description(found), client)
 
     @property
@@ -191,7 +191,7 @@ class TrainingJob:
         from contextlib import nullcontext
 
         from ..progress import display
-        from ..sdk.transfers import Transfers
+        from ..sdk.transfer_progress import Transfers
 
         with Transfers(self.run._place, display()) if self.inputs or self.outputs else nullcontext():
             if timeout is not None:
@@ -311,7 +311,7 @@ class TrainingJob:
         found: list[TrainingJob] = []
         skipped = (page_number - 1) * page_size
         client = (session or get_default_session()).client()
-        for run in (client or start).runs(keyword=name, labels={**(labels or {}), LABEL: "1"}):
+        for run in (client or local_runs).runs(keyword=name, labels={**(labels or {}), LABEL: "1"}):
             if len(found) == page_size:
                 break
             job = cls(run, _description(run), client)

@@ -6,17 +6,13 @@ import os
 import re
 
 from ..data.filesystems import shown
-from ..protocol.problems import suggestion
-from ..sdk.places import Here
+from ..errors import suggestion
+from ..sdk.local_view import Here
 from ..settings import Settings
 from ..values import Value
-from . import checks, git, package, script
-from . import inputs as channels
+from . import channels, checks, code_archive, entry_script, git
 from . import requirements as packages
-from .errors import InvalidProcessor, UnexpectedStatusException
-from .instances import machine_of
-from .job import LABEL, TrainingJob
-from .records import (
+from .alibaba_types import (
     AlgorithmSpec,
     Channel,
     CodeDir,
@@ -31,6 +27,9 @@ from .records import (
     SpotSpec,
     UserVpcConfig,
 )
+from .errors import InvalidProcessor, UnexpectedStatusException
+from .job import LABEL, TrainingJob
+from .machine_types import machine_of
 from .requirements import CONTAINER, NODE, SERVER
 from .session import Session, get_default_session
 
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
 
     from ..sdk.job import Job
     from ..sdk.run import Run
-    from .instances import Machine
-    from .records import Record
+    from .alibaba_types import Record
+    from .machine_types import Machine
 
 HERE = ("local", "docker")
 """The engines of this machine."""
@@ -165,7 +164,7 @@ class Processor:
     def _start(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any], *, quiet: bool) -> TrainingJob:
         session = self.session or get_default_session()
         checks.check(self)
-        package.check_source(self.source_dir)
+        code_archive.check_source(self.source_dir)
         name = self._new_name()
         found_in = self._inputs(inputs, session)
         found_out = self._outputs(outputs, session, name)
@@ -184,7 +183,7 @@ class Processor:
             code, listed = self._code(scratch)
             is_folder = code is not None and "://" not in code
             sent = scratch.folder_of(code) if code is not None and is_folder and engine is None else None
-            packed = package.pack(code, quiet=quiet) if code is not None and is_folder and engine is not None else None
+            packed = code_archive.pack(code, quiet=quiet) if code is not None and is_folder and engine is not None else None
             job = self._job(wanted, packed.path if packed else code, listed, sent=sent is not None)
             client = session.client()
             run = client.run(job, code=sent, progress=not quiet) if client else self._run(job, engine)
@@ -198,7 +197,7 @@ class Processor:
         from ..sdk.job import Job
 
         place = {None: SERVER, "local": packages.HERE, "slurm": NODE}.get(wanted.engine, CONTAINER)
-        commands, parameters = script.commands(
+        commands, parameters = entry_script.commands(
             self.command,
             self.job_type,
             self.requirements,
@@ -209,11 +208,11 @@ class Processor:
         )
         priority = checks.priority(self.settings.get("Priority"))
         machine = wanted.machine
-        contract, _ = script.variables(self.parameters, wanted.name, machine.processes)
+        contract, _ = entry_script.variables(self.parameters, wanted.name, machine.processes)
         return Job(
             wanted.name,
             {
-                script.ROLE: TaskRole(
+                entry_script.ROLE: TaskRole(
                     commands=commands,
                     image=self.image_uri,
                     instances=self.instance_count,
@@ -242,7 +241,7 @@ class Processor:
         )
 
     def _run(self, job: Job, engine: str | None) -> Run:
-        from ..sdk.start import run
+        from ..sdk.local_runs import run
 
         work = os.path.join(Settings().home, "processing")
         os.makedirs(work, mode=0o700, exist_ok=True)
@@ -313,7 +312,7 @@ class Processor:
         self, found_in: Mapping[str, tuple[Record, str]], found_out: Mapping[str, tuple[Record, str]], session: Session, name: str
     ) -> dict[str, Any]:
         spec = AlgorithmSpec(
-            command=script.words_of(self.command),
+            command=entry_script.words_of(self.command),
             image=self.image_uri,
             job_type=self.job_type,
             input_channels=self._input_channels or [Channel(each) for each in found_in],

@@ -11,7 +11,7 @@ import re
 import shlex
 import sys
 
-from ..data.ml_views import CONTAINED
+from ..data.ml_mounts import CONTAINED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..settings import Settings
-from .instances import LOCAL, LOCAL_GPU
+from .machine_types import LOCAL, LOCAL_GPU
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,11 +75,11 @@ class Session:
 
 def _containers_work() -> bool:
     from ..engines.base import EngineError
-    from ..engines.docker import choices
-    from ..engines.docker.program import Unavailable, candidates
+    from ..engines.docker import settings
+    from ..engines.docker.container_cli import Unavailable, candidates
 
     try:
-        found = candidates(choices.read().command)
+        found = candidates(settings.read().command)
     except EngineError:
         return False  # none is installed
     for program in found:

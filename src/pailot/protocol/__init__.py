@@ -8,19 +8,18 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .model import Job
-    from .problems import CODES, InvalidJob, PailotError, Problem
+    from .problems import CODES, InvalidJob, Problem
     from .reader import read
 
 _HOMES = {
     "CODES": "problems",
     "InvalidJob": "problems",
     "Job": "model",
-    "PailotError": "problems",
     "Problem": "problems",
     "read": "reader",
 }
 
-__all__ = ["CODES", "InvalidJob", "Job", "PailotError", "Problem", "read"]
+__all__ = ["CODES", "InvalidJob", "Job", "Problem", "read"]
 
 
 def __getattr__(name: str) -> object:

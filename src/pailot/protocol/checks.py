@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from .build import PLUGIN_PREFIX
+from ..errors import suggestion
+from .job_builder import PLUGIN_PREFIX
 from .prerequisites import own_parameters
-from .problems import Finding, suggestion
+from .problems import Finding
 from .templates import Renderer
 
 TYPE_CHECKING = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .patterns import pattern
+from .lazy_regex import pattern
 from .problems import Finding
 
 TYPE_CHECKING = False
@@ -241,7 +241,7 @@ def _leaves(value: Any, path: tuple[str | int, ...]) -> Iterable[tuple[tuple[str
         for position, item in enumerate(value):
             yield from _leaves(item, (*path, position))
     elif value is not None:
-        from .javascript import to_string
+        from .js_semantics import to_string
 
         yield path, to_string(value)
 

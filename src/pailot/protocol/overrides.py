@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ..errors import suggestion
 from ..values import Value
-from .problems import Finding, path_text, suggestion
+from .problems import Finding, path_text
 from .yaml import List, Map, YamlError, new_map, parse
 
 TYPE_CHECKING = False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .problems import Finding, suggestion
+from ..errors import suggestion
+from .problems import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,11 +6,12 @@ PailotError
 
 from __future__ import annotations
 
+from ..errors import PailotError
 from ..values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from .yaml.document import Step
@@ -109,10 +110,6 @@ class Problem(Value):
         return f"{self.file}:{self.line}:{self.column}: {self.severity}[{self.code}]: {self.message}"
 
 
-class PailotError(Exception):
-    """Base of every error that Pailot raises on purpose."""
-
-
 class InvalidJob(PailotError):
     """The job file has errors; `problems` lists all of them, and the warnings."""
 
@@ -139,15 +136,6 @@ class Finding(Value):
         return self.replace(path=steps + self.path)
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """'; did you mean …?' for the nearest known word, or nothing."""
-    from difflib import get_close_matches
-
-    lowered = {name.lower(): name for name in known}
-    close = get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
-    return f"; did you mean '{lowered[close[0]]}'?" if close else ""
-
-
 def path_text(path: Sequence[Step]) -> str:
     """('taskRoles', 'worker', 'commands', 0) as 'taskRoles.worker.commands[0]'."""
     text = ""
@@ -158,7 +146,7 @@ def path_text(path: Sequence[Step]) -> str:
 
 def describe(value: Any) -> str:
     """How a value of the file is named in a message."""
-    from .javascript import to_string
+    from .js_semantics import to_string
     from .yaml import Timestamp
 
     if value is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import checks, lint, overrides, schema, v1
-from .build import build_job
+from .job_builder import build_job
 from .model import Origin
 from .problems import CODES, ERROR, Finding, InvalidJob
 from .yaml import Document, YamlError, parse
@@ -92,7 +92,7 @@ def _found_beside(
     is_plugin: Callable[[str], bool] | None,
 ) -> list[Finding]:
     """What else is wrong in a document that has errors in its structure."""
-    from .repair import repaired, still_true
+    from .error_recovery import repaired, still_true
 
     stand_in = repaired(root, structure)
     if stand_in is None:

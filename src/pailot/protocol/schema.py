@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .shape import Anything, ByKey, Constant, Flag, ListOf, Number, OneOf, Record, Shape, Table, Text, Whole
+from .schema_types import Anything, ByKey, Constant, Flag, ListOf, Number, OneOf, Record, Shape, Table, Text, Whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

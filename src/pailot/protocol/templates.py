@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from .javascript import to_string, trim
-from .patterns import pattern
-from .problems import suggestion
+from ..errors import suggestion
+from .js_semantics import to_string, trim
+from .lazy_regex import pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ Problems name places of the v1 document. What is found later, in the v2 form, is
 
 from __future__ import annotations
 
-from .javascript import trim
+from .js_semantics import trim
 from .problems import CODES, ERROR, Finding
 from .schema import EXTRAS, PAILOT
-from .shape import ListOf, Record, Shape, Text, Whole
+from .schema_types import ListOf, Record, Shape, Text, Whole
 from .yaml import Document
 
 TYPE_CHECKING = False

@@ -84,7 +84,7 @@ class Cgroup(Value):
 
 def clean_up(folder: str) -> None:
     """After a shim that was killed: end what is left in the groups that its task's folder names, and remove them."""
-    from .records import read_record
+    from .atomic_json import read_record
 
     record = read_record(os.path.join(folder, "cgroup.json"))
     if record:

@@ -7,14 +7,14 @@ import fcntl
 import os
 import select
 
+from .atomic_json import free_reserve
 from .logs import ALL, LogWriter
-from .records import free_reserve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .task import Task
+    from .task_spec import Task
 
 CHUNK = 1 << 18
 _F_SETPIPE_SZ = 1031

@@ -12,21 +12,21 @@ import select
 import signal
 import time
 
-from ..lifecycle import exits, retry
+from ..lifecycle import exit_classes, retry
 from . import cgroups, processes
-from .channel import Teller
+from .atomic_json import claim, read_record, write_record
 from .logs import tail
 from .masking import mask_text
 from .output import Output
-from .records import claim, read_record, write_record
-from .stops import claim_stop
+from .shim_events import Teller
+from .stop_reason import claim_stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from .task import Task
+    from .task_spec import Task
 
 LEFTOVER_SECONDS = 2.0
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
@@ -56,7 +56,7 @@ def shim_for(task: Task) -> type[Shim]:
     """The kind of shim a task needs."""
     if task.container is None:
         return Shim
-    from .container import ContainerShim
+    from .container_shim import ContainerShim
 
     return ContainerShim
 
@@ -193,9 +193,9 @@ class Shim:
             os.ftruncate(self.exports, 0)
         return self.exports_path
 
-    def _run_phases(self, environment: dict[str, str], group: Any) -> tuple[str, exits.End]:
+    def _run_phases(self, environment: dict[str, str], group: Any) -> tuple[str, exit_classes.End]:
         task = self.task
-        phase, end = "start", exits.End(0, None)
+        phase, end = "start", exit_classes.End(0, None)
         if task.start:
             end = self._run_script("start", task.start, environment, group)
         self._keep_what_runs()
@@ -211,7 +211,7 @@ class Shim:
             told = {
                 "PAI_TASK_OUTCOME": outcome,
                 "PAI_TASK_EXIT_CODE": str(_shell_code(end)),
-                "PAI_TASK_REASON": exits.words(end),
+                "PAI_TASK_REASON": exit_classes.words(end),
             }
             last = self._run_script("exit", task.exit, {**environment, **told}, group)
             if outcome == SUCCEEDED and last.exit_code != 0:
@@ -222,7 +222,7 @@ class Shim:
         """What the start callbacks left running, a server for instance, lives as long as the task."""
         self.kept = frozenset() if _childless() else frozenset(processes.descendants(self.me))
 
-    def _run_script(self, name: str, text: str, environment: dict[str, str], group: Any) -> exits.End:
+    def _run_script(self, name: str, text: str, environment: dict[str, str], group: Any) -> exit_classes.End:
         """One bash process to its end, stopped with grace when a stop is asked for."""
         path, secret_fd = self._script_file(name, text)
         try:
@@ -230,7 +230,7 @@ class Shim:
             self.pid = self._spawn(path, environment, group, secret_fd)
         except OSError as error:
             self.output.line(f"pailot: cannot start bash: {error.strerror}")
-            return exits.End(127, None)
+            return exit_classes.End(127, None)
         finally:
             if secret_fd is not None:
                 os.close(secret_fd)
@@ -243,11 +243,11 @@ class Shim:
             self._wait(lambda: bool(self._stop()), FOREIGN_SECONDS)
         return end
 
-    def _how_it_ended(self) -> exits.End:
+    def _how_it_ended(self) -> exit_classes.End:
         status = self.status or 0
         if os.WIFSIGNALED(status):
-            return exits.End(None, os.WTERMSIG(status))
-        return exits.End(os.WEXITSTATUS(status), None)
+            return exit_classes.End(None, os.WTERMSIG(status))
+        return exit_classes.End(os.WEXITSTATUS(status), None)
 
     def _end_script(self, *, polite: bool) -> None:
         """SIGTERM to all the task has started, its grace, then SIGKILL; exit callbacks only get the time."""
@@ -303,17 +303,17 @@ class Shim:
 
     # Records
 
-    def _record(self, phase: str, end: exits.End, memory_kill: bool, began: float) -> dict[str, Any]:
+    def _record(self, phase: str, end: exit_classes.End, memory_kill: bool, began: float) -> dict[str, Any]:
         outcome = self._outcome(end)
         stop = self._stop()
         text = self._last_output(1 << (12 if outcome == SUCCEEDED else 20))
-        classified = exits.classify(end, text, memory_kill, stop if outcome == STOPPED else None)
+        classified = exit_classes.classify(end, text, memory_kill, stop if outcome == STOPPED else None)
         what = {"start": "its start callbacks ", "exit": "its exit callbacks ", "main": ""}[phase]
         if phase == "start" and end.exit_code == 0:
             reason = self.broken or "was stopped before its commands"
         else:
             reason = self.broken or (
-                f"{what}{exits.words(end)}" + (" because it used more memory than it asked for" if memory_kill else "")
+                f"{what}{exit_classes.words(end)}" + (" because it used more memory than it asked for" if memory_kill else "")
             )
         record = {
             "outcome": FAILED if self.broken else outcome,
@@ -355,7 +355,7 @@ class Shim:
             "maxRssKb": 0, "class": None, "lastLines": [],
         }  # fmt: skip
 
-    def _outcome(self, end: exits.End) -> str:
+    def _outcome(self, end: exit_classes.End) -> str:
         if self.terminated or (self._stop() and end.exit_code != 0):
             return STOPPED
         return SUCCEEDED if end.exit_code == 0 else FAILED
@@ -586,7 +586,7 @@ def _command(pid: int) -> str:
         return ""
 
 
-def _shell_code(end: exits.End) -> int:
+def _shell_code(end: exit_classes.End) -> int:
     return end.exit_code if end.exit_code is not None else 128 + (end.signal or 0)
 
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 
-from ..protocol.problems import PailotError
-from ..service.launch import Conflict
-from ..wire import credentials
-from ..wire.errors import NotFound, Refused
+from ..client import credentials
+from ..client.errors import NotFound, Refused
+from ..errors import PailotError
+from ..runs.launch import Conflict
+from .connections import Lines
 from .job import prepared
-from .lines import Lines
 from .run import Run
-from .there import There
+from .server_view import There
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any, Self
 
+    from ..client.api import Client as Wire
     from ..protocol import model
-    from ..wire.client import Client as Wire
 
 
 class Client:
@@ -71,7 +71,7 @@ class Client:
         A folder of this machine that the job itself names as its code is sent along, too, and found under its own name. A bar
         shows how far the code is, unless `progress` is False.
         """
-        from ..protocol.outgoing import outgoing
+        from ..protocol.export import outgoing
 
         read = prepared(job, name=name, unique=unique, secrets=secrets, overrides=overrides)
         if labels:
@@ -94,8 +94,8 @@ class Client:
     def _send(self, folder: str, below: str = "", *, quiet: bool) -> str:
         import warnings
 
+        from ..client.code_archive import pack
         from ..progress import display
-        from ..wire.pack import pack
 
         with display(quiet=quiet) as shown, pack(folder, shown.show, below=below) as packed:
             for note in packed.notes:
@@ -150,7 +150,7 @@ class Client:
         if "labels" in item:
             return dict(item["labels"])
         from ..protocol.yaml import YamlError, parse
-        from .openpai import labels_in
+        from .openpai_view import labels_in
 
         try:
             return labels_in(parse(self._wire.config(full)).root)

@@ -21,7 +21,7 @@ PailotError
 
 from __future__ import annotations
 
-from ..protocol.problems import PailotError
+from ..errors import PailotError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

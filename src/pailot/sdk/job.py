@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from .. import api
+from .. import loading
 from ..protocol import model
 from .builders import collect
 
@@ -80,7 +80,7 @@ class Job(model.Job):
             "extras": {**more, **({"pailot": options} if options else {})} or None,
         }
         text = dump({key: _plain(value) for key, value in document.items() if value is not None})
-        self.__dict__.update(api.read_job(text, "-", lenient=lenient, library=library).__dict__)
+        self.__dict__.update(loading.read_job(text, "-", lenient=lenient, library=library).__dict__)
 
     def to_dict(self, *, with_secrets: bool = False) -> dict[str, Any]:
         """The job file as plain values (protocol v2); secrets are masked unless asked for."""
@@ -127,16 +127,16 @@ class Job(model.Job):
     ) -> Job:
         """The same job with some values changed: `job.changed({"parameters.lr": 0.1}, name="second")`."""
         text = self.to_yaml(with_secrets=True)
-        changes = api.changes_from(overrides, secrets, name, deployment, virtual_cluster)
-        return adopt(api.read_job(text, "-", changes, lenient=self.lenient, library=library))
+        changes = loading.changes_from(overrides, secrets, name, deployment, virtual_cluster)
+        return adopt(loading.read_job(text, "-", changes, lenient=self.lenient, library=library))
 
     def plan(self, user: str | None = None) -> Plan:
         """Exactly what the job will run."""
-        return api.plan(self, user)
+        return loading.plan(self, user)
 
     def run(self, **options: Any) -> Run:
         """Run it; see `pailot.run` for the options."""
-        from .start import run
+        from .local_runs import run
 
         return run(self, **options)
 
@@ -161,7 +161,7 @@ def without_secrets(text: str) -> Job:
 
     masked = "\nsecrets:" in text or text.startswith("secrets:") or '"secrets":' in text  # an OpenPAI answers it as JSON
     changes = [Override(("secrets",), {}, "the masked secrets")] if masked else []
-    return adopt(api.read_job(text, "-", changes, lenient=True))
+    return adopt(loading.read_job(text, "-", changes, lenient=True))
 
 
 def load(
@@ -180,8 +180,8 @@ def load(
     `overrides` maps dotted paths to values: `load("job.yaml", overrides={"parameters.lr": 0.1})`.
     """
     file = os.fspath(path)
-    changes = api.changes_from(overrides, secrets, name, deployment, virtual_cluster)
-    return adopt(api.read_job(api.read_text(file), file, changes, lenient=lenient, library=library))
+    changes = loading.changes_from(overrides, secrets, name, deployment, virtual_cluster)
+    return adopt(loading.read_job(loading.read_text(file), file, changes, lenient=lenient, library=library))
 
 
 def loads(
@@ -196,8 +196,8 @@ def loads(
     library: Iterable[str] = (),
 ) -> Job:
     """Read a job from a text; as `load` otherwise."""
-    changes = api.changes_from(overrides, secrets, name, deployment, virtual_cluster)
-    return adopt(api.read_job(text, "-", changes, lenient=lenient, library=library))
+    changes = loading.changes_from(overrides, secrets, name, deployment, virtual_cluster)
+    return adopt(loading.read_job(text, "-", changes, lenient=lenient, library=library))
 
 
 def prepared(

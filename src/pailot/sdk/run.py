@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..values import Value
 from .errors import JobFailed, JobStopped, WaitTimeout
-from .places import OVER, Quit, Which
+from .local_view import OVER, Quit, Which
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from .job import Job
-    from .places import Place
+    from .local_view import Place
 
     Stream = Literal["all", "stdout", "stderr"]
 
@@ -101,7 +101,7 @@ class Run:
         return self._wait(timeout, Quit(), progress)
 
     def _wait(self, timeout: float | None, quit: Quit, progress: bool | None = False) -> str:
-        from .progress import wanted, watch
+        from .display import wanted, watch
 
         over = watch(self, timeout, quit) if wanted(progress) else self._place.wait(timeout, quit)
         return self._waited(over, timeout)
@@ -137,14 +137,14 @@ class Run:
 
     async def wait_async(self, timeout: float | None = None) -> str:
         """As `wait`, without blocking the event loop."""
-        from .waiting import in_thread, over
+        from .async_bridge import in_thread, over
 
         done = await over(self._place, timeout)
         return await in_thread(lambda _: self._waited(done, timeout))
 
     async def result_async(self, timeout: float | None = None) -> Result:
         """As `result`, without blocking the event loop."""
-        from .waiting import in_thread
+        from .async_bridge import in_thread
 
         await self.wait_async(timeout)
         return await in_thread(lambda _: self._result())
@@ -183,7 +183,7 @@ class Run:
         return self.events()
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        from .waiting import each_in_thread
+        from .async_bridge import each_in_thread
 
         async for event in each_in_thread(self._place.events):
             yield _event(event)
@@ -198,7 +198,7 @@ class Run:
 
     async def stop_async(self, *, now: bool = False) -> None:
         """As `stop`, without blocking the event loop."""
-        from .waiting import in_thread
+        from .async_bridge import in_thread
 
         def stop(quit: Quit) -> None:
             self._place.stop(now)
@@ -238,12 +238,12 @@ class Run:
         return hash(self.id)
 
     def _repr_html_(self) -> str:
-        from .progress import table
+        from .display import table
 
         return table(self.describe())
 
     def _ipython_display_(self) -> None:
-        from .progress import display_live
+        from .display import display_live
 
         display_live(self)
 
@@ -268,7 +268,7 @@ class Logs:
             yield text if alone else f"[{role}:{index}] {text}"
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        from .waiting import each_in_thread
+        from .async_bridge import each_in_thread
 
         async for line in each_in_thread(lambda quit: self._lines(quit, self._follow)):
             yield line

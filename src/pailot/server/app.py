@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 
-from ..protocol.problems import InvalidJob, PailotError
+from ..errors import PailotError
+from ..protocol.problems import InvalidJob
 from .auth import NOBODY
 from .errors import response_of
-from .http import COMPRESSED_FROM, Gone, HttpError, Request, Response, Stream, compressed, json_response
-from .limits import TooMany
-from .routing import OPEN, Router
-from .table import ROUTES
+from .route_table import ROUTES
+from .toolkit.http import COMPRESSED_FROM, Gone, HttpError, Request, Response, Stream, compressed, json_response
+from .toolkit.rate_limits import TooMany
+from .toolkit.routing import OPEN, Router
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .http import Receive, Scope, Send
-    from .routing import Route
-    from .site import Site
+    from .context import Site
+    from .toolkit.http import Receive, Scope, Send
+    from .toolkit.routing import Route
 
 
 class App:

@@ -8,17 +8,17 @@ import re
 import secrets
 import time
 
-from ..service.accounts import DEFAULT_CLUSTER, NoSuchUser
-from ..service.team.values import Caller as TeamCaller
+from ..jobserver.accounts import DEFAULT_CLUSTER, NoSuchUser
+from ..jobserver.models import Caller as TeamCaller
 from ..store.server.tokens import BadToken
-from .http import HttpError
-from .routing import ADMIN, BROWSER, KEY, READER, TOKEN_ADMIN
+from .toolkit.http import HttpError
+from .toolkit.routing import ADMIN, BROWSER, KEY, READER, TOKEN_ADMIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..service.accounts import Account, Bearer
-    from .http import Request
-    from .site import Site
+    from ..jobserver.accounts import Account, Bearer
+    from .context import Site
+    from .toolkit.http import Request
 
 _KEY_SECONDS = 3600
 _REMEMBERED = 4096

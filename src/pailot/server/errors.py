@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from ..jobserver import accounts
+from ..jobserver import errors as team
 from ..protocol.problems import InvalidJob
-from ..service import accounts
-from ..service.team import errors as team
 from ..store import StoreError
 from ..store.server.tokens import BadToken
-from .http import HttpError, Response, json_response
+from .toolkit.http import HttpError, Response, json_response
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from ..protocol.problems import PailotError, Problem
+    from ..errors import PailotError
+    from ..protocol.problems import Problem
 
 # The first that fits, so what is special comes before what is general.
 _CODES: tuple[tuple[type[Exception], int, str], ...] = (

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 
 from .. import __version__
-from .routing import ADMIN, BROWSER, OPEN, READER, TOKEN_ADMIN
 from .schemas import SCHEMAS, a
+from .toolkit.routing import ADMIN, BROWSER, OPEN, READER, TOKEN_ADMIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from .routing import Route
+    from .toolkit.routing import Route
 
 _WHO = {
     BROWSER: " Needs a token from a login.",

@@ -6,12 +6,12 @@ Names are loaded when first used: `import pailot.store` opens and loads no datab
 
 from __future__ import annotations
 
-from ..protocol.problems import PailotError
+from ..errors import PailotError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .index import Index, JobRow, NameInUse, new_id
-    from .network import index_path, is_network
+    from .network_filesystems import index_path, is_network
     from .secrets import SecretBox
 
 _HOMES = {
@@ -19,8 +19,8 @@ _HOMES = {
     "JobRow": "index",
     "NameInUse": "index",
     "new_id": "index",
-    "index_path": "network",
-    "is_network": "network",
+    "index_path": "network_filesystems",
+    "is_network": "network_filesystems",
     "SecretBox": "secrets",
 }
 

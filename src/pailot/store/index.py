@@ -294,7 +294,7 @@ class Index:
             raise  # a mistake of ours, not of the file
         except (sqlite3.Error, OSError) as error:
             self._disconnect()
-            from .failures import reason
+            from .sqlite_errors import reason
 
             missing = (sqlite3.SQLITE_ERROR,)  # a table, say
             told = reason(error, self.path, busy_seconds=BUSY_SECONDS, damage=DAMAGED, also_damage=missing)

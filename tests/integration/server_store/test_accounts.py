@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pailot.service import accounts as rules
-from pailot.service.accounts import Account, Accounts, NoSuchGroup, NoSuchUser, TooManyFailures, WrongPassword
-from pailot.service.team.errors import BadRequest, Conflict, Forbidden
+from pailot.jobserver import accounts as rules
+from pailot.jobserver.accounts import Account, Accounts, NoSuchGroup, NoSuchUser, TooManyFailures, WrongPassword
+from pailot.jobserver.errors import BadRequest, Conflict, Forbidden
 from pailot.store.server import ServerStore, User
 from pailot.store.server.tokens import BadToken, TokenKeys, digest, sign
 

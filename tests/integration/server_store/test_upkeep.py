@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pailot.service.team.housekeeping import Housekeeping
-from pailot.service.upkeep import DAY, Removed, check, collect, rotate_keys
+from pailot.jobserver.housekeeping import Housekeeping
+from pailot.jobserver.maintenance import DAY, Removed, check, collect, rotate_keys
 from pailot.settings import Settings
 from pailot.store import SecretBox
 from pailot.store.server import JobQuery, JobRecord, ServerStore, StoreError, Token, User, listing, new_id
-from pailot.store.server.checking import check_key
+from pailot.store.server.integrity import check_key
 
 NOW = 1_700_000_000.0
 

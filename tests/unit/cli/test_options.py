@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pailot.cli.main import COMMANDS, parser_for
-from pailot.cli.options import quick_parse
+from pailot.cli.quick_argparse import quick_parse
 
 WORDS = st.sampled_from(
     "a job.yaml - -- -x 1 -1 x=1 main all v1 bash 3.5 --json --quiet --set --set=a=1 --set= -e -elocal -e=local --engine "

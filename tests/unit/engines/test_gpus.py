@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pailot.engines.local import gpus as module
-from pailot.engines.local.gpus import Gpu, Gpus, GpusBusy, TooFewGpus, discover, of_type, variables
-from pailot.engines.local.machine import MachineError
+from pailot.engines.preparation import gpus as module
+from pailot.engines.preparation.gpus import Gpu, Gpus, GpusBusy, TooFewGpus, discover, of_type, variables
+from pailot.engines.preparation.machine import MachineError
 from pailot.settings import BadSetting
 
 LINES = """\

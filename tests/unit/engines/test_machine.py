@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pailot.engines.local.machine import Locks, MachineError, cpus, locks_folder, memory_mb, open_shared, which
+from pailot.engines.preparation.machine import Locks, MachineError, cpus, locks_folder, memory_mb, open_shared, which
 from pailot.settings import BadSetting
 
 

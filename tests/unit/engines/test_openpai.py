@@ -11,9 +11,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.engines.openpai.answers import read_job
 from pailot.engines.openpai.engine import OpenpaiEngine
-from pailot.engines.openpai.mirror import TaskLogs
+from pailot.engines.openpai.job_status import read_job
+from pailot.engines.openpai.local_copy import TaskLogs
 from pailot.runtime.masking import Masker
 
 SECRETS = ["hunter2hunter2", "abcdef", "defabcabc"]

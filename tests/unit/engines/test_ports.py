@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.engines.local.ports import NoPorts, Ports, PortTaken
+from pailot.engines.preparation.ports import NoPorts, Ports, PortTaken
 from pailot.runtime.locks import Locks
 from pailot.runtime.ports import HIGHEST, LOWEST, _ranges, port_ranges
 

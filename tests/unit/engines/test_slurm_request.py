@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pailot.engines.base import EngineError
-from pailot.engines.slurm import commands, containers, request
-from pailot.engines.slurm.request import Partition, Site
+from pailot.engines.slurm import container_wrappers, sbatch_request, slurm_cli
+from pailot.engines.slurm.sbatch_request import Partition, Site
 from pailot.planning import Plan, plan
 from pailot.protocol import read
 
@@ -29,7 +29,7 @@ def options(script: str) -> list[str]:
 
 
 def test_one_task_asks_for_just_that() -> None:
-    made = request.make(planned(("main", 1, 4, 1000, 2)), Site(), [BIG])
+    made = sbatch_request.make(planned(("main", 1, 4, 1000, 2)), Site(), [BIG])
     assert options(made.script) == [
         "--job-name=me~demo",
         "--no-requeue",
@@ -45,7 +45,7 @@ def test_one_task_asks_for_just_that() -> None:
 
 
 def test_roles_of_one_shape_share_an_allocation() -> None:
-    made = request.make(planned(("ps", 1, 2, 999, 1), ("worker", 3, 2, 999, 1)), Site(), [BIG])
+    made = sbatch_request.make(planned(("ps", 1, 2, 999, 1), ("worker", 3, 2, 999, 1)), Site(), [BIG])
     assert options(made.script)[5:] == ["--ntasks=4", "--cpus-per-task=2", "--mem-per-cpu=500M", "--gpus-per-task=1"]
 
 
@@ -60,13 +60,13 @@ def test_roles_of_one_shape_share_an_allocation() -> None:
     ],
 )
 def test_different_roles(roles: list[tuple[str, int, int, int, int]], where: Site, components: int) -> None:
-    made = request.make(planned(*roles), where, [BIG])
+    made = sbatch_request.make(planned(*roles), where, [BIG])
     assert len(made.components) == components == made.script.count("#SBATCH hetjob") + 1
 
 
 def test_where_nodes_are_too_few_roles_share_them() -> None:
     roles = ("ps", 1, 2, 1000, 0), ("worker", 2, 2, 1000, 1)
-    assert len(request.make(planned(*roles), Site(), [BIG.replace(nodes=1)]).components) == 1
+    assert len(sbatch_request.make(planned(*roles), Site(), [BIG.replace(nodes=1)]).components) == 1
 
 
 def test_limits_priorities_and_more_options() -> None:
@@ -77,10 +77,10 @@ def test_limits_priorities_and_more_options() -> None:
         "  resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 1}}}\n"
     )
     where = Site({"default": "batch"}, {"prod": "qos:high"}, ("--account=vision",))
-    script = request.make(plan(read(text + hived % "prod"), "me"), where).script
+    script = sbatch_request.make(plan(read(text + hived % "prod"), "me"), where).script
     expected = {"--partition=batch", "--time=13", "--qos=high", "--account=vision", "--gpus-per-task=a100:1"}
     assert expected <= set(options(script))
-    assert "--nice=1000" in options(request.make(plan(read(text + hived % "oppo"), "me"), where).script)
+    assert "--nice=1000" in options(sbatch_request.make(plan(read(text + hived % "oppo"), "me"), where).script)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_limits_priorities_and_more_options() -> None:
 def test_settings_that_cannot_be_understood(settings: dict[str, object], words: str) -> None:
     given = {"slurm_shape": "auto", "slurm_priorities": (), "slurm_partitions": (), "slurm_options": (), **settings}
     with pytest.raises(EngineError) as found:
-        request.site(given)
+        sbatch_request.site(given)
     assert words in str(found.value)
 
 
@@ -108,7 +108,7 @@ old|down|0|0|0|(null)|30:00
 
 
 def test_partitions_are_read() -> None:
-    assert commands.parse_partitions(SINFO) == [
+    assert slurm_cli.parse_partitions(SINFO) == [
         Partition("main", True, 3, 16, 8192, 2, True, 86400.0),
         Partition("gpu", True, 2, 8, 4096, 5),
         Partition("old", False, 0, 0, 0, 0, False, 1800.0),
@@ -117,7 +117,7 @@ def test_partitions_are_read() -> None:
 
 def test_jobs_are_read_and_components_count_as_one() -> None:
     out = "7|RUNNING|None|x|pailot a 0\n12+0|PENDING|Resources|x|pailot b | 1\n12+1|PENDING|None|x|(null)\nnonsense\n"
-    found = commands.parse_jobs(out)
+    found = slurm_cli.parse_jobs(out)
     assert {name: (each.state, each.reason, each.comment) for name, each in found.items()} == {
         "7": ("RUNNING", "None", "pailot a 0"),
         "12": ("PENDING", "Resources", "pailot b | 1"),
@@ -126,9 +126,9 @@ def test_jobs_are_read_and_components_count_as_one() -> None:
 
 @given(st.text())
 def test_no_answer_of_slurm_is_an_accident(out: str) -> None:
-    commands.parse_jobs(out)
-    commands.parse_partitions(out)
-    assert isinstance(commands.complain("sbatch", out), EngineError)
+    slurm_cli.parse_jobs(out)
+    slurm_cli.parse_partitions(out)
+    assert isinstance(slurm_cli.complain("sbatch", out), EngineError)
 
 
 @pytest.mark.parametrize(
@@ -136,35 +136,35 @@ def test_no_answer_of_slurm_is_an_accident(out: str) -> None:
     [
         (
             "sbatch: error: Batch job submission failed: Requested node configuration is not available\n",
-            commands.Refused,
+            slurm_cli.Refused,
             "Slurm refused the job: Requested node configuration is not available",
         ),
         (
             "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n",
-            commands.Away,
+            slurm_cli.Away,
             "Slurm does not answer (sbatch: Unable to contact slurm controller (connect failure))",
         ),
     ],
 )
 def test_what_sbatch_complains_about(err: str, kind: type[EngineError], words: str) -> None:
-    found = commands.complain("sbatch", err)
+    found = slurm_cli.complain("sbatch", err)
     assert (type(found), str(found)) == (kind, words)
 
 
 def test_an_allocation_that_we_are_in_is_not_passed_on() -> None:
     given = {"PATH": "/bin", "SLURM_JOB_ID": "7", "SLURM_CONF": "/etc/s", "SBATCH_ACCOUNT": "x", "AWS_SECRET": "y"}
-    assert commands.environment(given) == {"PATH": "/bin", "SLURM_CONF": "/etc/s", "SBATCH_ACCOUNT": "x"}
+    assert slurm_cli.environment(given) == {"PATH": "/bin", "SLURM_CONF": "/etc/s", "SBATCH_ACCOUNT": "x"}
 
 
 def test_images_run_in_the_runtime_that_is_set() -> None:
     made = planned(("main", 1, 1, 100, 1))
     works = ["/work"]
-    assert containers.wrappers(made, "", "/a", "/c", works) == {}
-    apptainer = containers.wrappers(made, "apptainer", "/a", "/c", works)["main"]
+    assert container_wrappers.wrappers(made, "", "/a", "/c", works) == {}
+    apptainer = container_wrappers.wrappers(made, "apptainer", "/a", "/c", works)["main"]
     assert apptainer[:3] == ("apptainer", "exec", "--nv")
     assert apptainer[-1] == "docker://debian"
-    podman = containers.wrappers(made, "podman", "/a", "/c", works)["main"]
+    podman = container_wrappers.wrappers(made, "podman", "/a", "/c", works)["main"]
     assert {"--volume", "/a:/a", "/work:/work", "debian"} <= set(podman)
-    assert containers.wrappers(made, "in-image --of {image}", "/a", "/c", works)["main"] == ("in-image", "--of", "debian")
+    assert container_wrappers.wrappers(made, "in-image --of {image}", "/a", "/c", works)["main"] == ("in-image", "--of", "debian")
     with pytest.raises(EngineError, match="neither apptainer"):
-        containers.wrappers(made, "rocket", "/a", "/c", works)
+        container_wrappers.wrappers(made, "rocket", "/a", "/c", works)

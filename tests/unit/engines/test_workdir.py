@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pailot.engines.local import workdir
-from pailot.engines.local.workdir import WorkdirError, prepare
+from pailot.engines.preparation import workdir
+from pailot.engines.preparation.workdir import WorkdirError, prepare
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pailot.lifecycle import states
+from pailot.lifecycle.exit_classes import TAIL_CHARACTERS, TAIL_LINES, End, ExitClass, classify, signal_name, words
 from pailot.lifecycle.exit_table import CODES_OF_SIGNALS, ROWS, SIGNS, row
-from pailot.lifecycle.exits import TAIL_CHARACTERS, TAIL_LINES, End, ExitClass, classify, signal_name, words
 
 FAILED = End(1)
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.lifecycle.ledger import CLASSES, Capacity, Ledger, Share
-from pailot.lifecycle.queue import Decision, Holding, Queue, Request, decide
+from pailot.scheduling.capacity import CLASSES, Capacity, Ledger, Share
+from pailot.scheduling.queue import Decision, Holding, Queue, Request, decide
 
 MACHINE = Capacity(8, 8_000, 8)
 SHARES = {"a": Share(3, 3_000, 3), "b": Share(2, 2_000, 4)}

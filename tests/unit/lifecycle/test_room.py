@@ -16,21 +16,24 @@ FILES = sorted((SOURCES / "pailot" / "lifecycle").glob("*.py"))
 USE_ALL = """
 import sys
 before = set(sys.modules)
-from pailot.lifecycle import completion, exits, retry, states
+from pailot.lifecycle import completion, exit_classes, retry, states
 loaded = set(sys.modules) - before
-assert loaded <= {"__future__", "pailot", "pailot.values", "pailot.lifecycle", *("pailot.lifecycle." + name for name in
-    "completion exits retry states".split())}, loaded
+rooms = "completion exit_classes retry states".split()
+assert loaded <= {"__future__", "pailot", "pailot.errors", "pailot.values", "pailot.lifecycle",
+    *("pailot.lifecycle." + name for name in rooms)}, loaded
 rules = [completion.RoleRule("worker", 2, 1, None)]
 assert completion.judge(rules, [completion.TaskEnd("worker", 1, False, 3)]).state == states.FAILED
-assert exits.classify(exits.End(1), "\\x1b[31mImportError: x").code == 232
-assert exits.classify(exits.End(None, 9), "").code == 137
+assert exit_classes.classify(exit_classes.End(1), "\\x1b[31mImportError: x").code == 232
+assert exit_classes.classify(exit_classes.End(None, 9), "").code == 137
 assert retry.delay(3, 1, 0) == 2
 assert retry.next_attempt("user", 0, 0, 1).counted_as == "user"
 """
 
 
 def test_the_room_has_its_files() -> None:
-    assert {file.name for file in FILES} >= set("__init__.py completion.py exit_table.py exits.py retry.py states.py".split())
+    assert {file.name for file in FILES} >= set(
+        "__init__.py completion.py exit_table.py exit_classes.py retry.py states.py".split()
+    )
 
 
 @pytest.mark.parametrize("file", [*FILES, SOURCES / "pailot" / "values.py"], ids=lambda file: file.name)

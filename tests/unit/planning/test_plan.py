@@ -246,7 +246,7 @@ def test_every_plugin_takes_callbacks_as_parameters(plugin: str) -> None:
 def test_a_defect_in_an_installed_plugin_is_an_error_of_the_job(
     body: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "their_plugin.py").write_text(f"from pailot.planning.plugins.steps import PluginError, Steps, on\n{body}\n")
+    (tmp_path / "their_plugin.py").write_text(f"from pailot.planning.plugins.plugin_api import PluginError, Steps, on\n{body}\n")
     metadata = tmp_path / "their_plugin-1.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: their-plugin\nVersion: 1\n")

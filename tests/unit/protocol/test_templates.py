@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pailot.protocol.javascript import WHITE_SPACE, to_string
+from pailot.protocol.js_semantics import WHITE_SPACE, to_string
 from pailot.protocol.templates import Renderer, join_commands, lookup, secret_references
 
 SCOPE: dict[str, Any] = {

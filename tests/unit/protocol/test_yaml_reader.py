@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pailot.protocol.yaml import LIMITS, Document, List, Map, YamlError, parse
-from pailot.protocol.yaml.lines import NotPlainLines, read_lines
+from pailot.protocol.yaml.fast_path import NotPlainLines, read_lines
 from pailot.protocol.yaml.parser import Parser
 
 from .hostile import HOSTILE

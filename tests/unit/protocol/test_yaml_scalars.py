@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.protocol.javascript import to_string
+from pailot.protocol.js_semantics import to_string
 from pailot.protocol.yaml import Timestamp, parse
 from pailot.protocol.yaml.scalars import MAX_SAFE_INTEGER, differs_from_yaml_1_2, is_float, is_integer, number, resolve
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.runtime.channel import Channel, Teller
+from pailot.runtime.shim_events import Channel, Teller
 
 
 @pytest.fixture

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pailot.engines.docker import words
-from pailot.runtime import dockerd
+from pailot.engines.docker import run_arguments
+from pailot.runtime import docker_api
 
 
 def test_plain_words_become_one_question() -> None:
-    asked = dockerd.body(
+    asked = docker_api.body(
         [
-            *words.mount("/data", "/mnt/data", read_only=True),
+            *run_arguments.mount("/data", "/mnt/data", read_only=True),
             "--memory", "200m", "--memory-swap", "200m", "--cpus", "2", "--shm-size", "64m",
             "--label", "pailot.job=me~a=b", "--user", "5:6", "--tmpfs", "/run/x:rw,size=1m",
             "--log-driver", "none", "--network", "host", "--pull", "never", "--env", "a-b=c",
@@ -36,12 +36,13 @@ def test_plain_words_become_one_question() -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [("--gpus", "all"), ("--network", "other"), ("--publish", "1:1"), ("--device", "/dev/x"), words.mount("/a, b")]
+    "more",
+    [("--gpus", "all"), ("--network", "other"), ("--publish", "1:1"), ("--device", "/dev/x"), run_arguments.mount("/a, b")],
 )
 def test_others_are_left_to_the_program(more: tuple[str, str]) -> None:
-    assert dockerd.body(more) is None
+    assert docker_api.body(more) is None
 
 
 def test_a_daemon_that_is_not_there_is_named(capfd: pytest.CaptureFixture[str]) -> None:
-    assert dockerd.run("/nowhere/docker.sock", "name", {}) == dockerd.FAILED
+    assert docker_api.run("/nowhere/docker.sock", "name", {}) == docker_api.FAILED
     assert "Cannot connect to the Docker daemon at /nowhere/docker.sock" in capfd.readouterr().err

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pailot.runtime.slurm.carry import EVENTS, PIECE, Tree, put
+from pailot.runtime.slurm.folder_sync import EVENTS, PIECE, Tree, put
 
 STEPS = st.lists(
     st.one_of(

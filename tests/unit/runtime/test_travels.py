@@ -11,21 +11,21 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[3] / "src"
-OURS = ["cgroups", "logs", "masking", "records"]
+OURS = ["cgroups", "logs", "masking", "atomic_json"]
 USE = """
 import sys, tempfile
 sys.path.insert(0, sys.argv[1])
-from pailot.runtime import cgroups, logs, masking, records
+from pailot.runtime import cgroups, logs, masking, atomic_json
 with tempfile.TemporaryDirectory() as folder:
     writer = logs.LogWriter(folder, ["hunter22", "it's\\na key", "käse"], rotate_bytes=4)
     writer.write("stdout", b"a hunter22 b")
     writer.close()
     assert logs.read(folder, "stdout", 0) == (b"a ****** b", 10), logs.read(folder, "stdout", 0)
-    records.write_record(folder + "/record", {"a": 1})
-    assert records.read_record(folder + "/record") == {"a": 1}
-    records.append_line(folder + "/journal", {"b": 2})
-    assert records.read_lines(folder + "/journal") == [{"b": 2}]
-    assert records.claim(folder + "/claim") and not records.claim(folder + "/claim")
+    atomic_json.write_record(folder + "/record", {"a": 1})
+    assert atomic_json.read_record(folder + "/record") == {"a": 1}
+    atomic_json.append_line(folder + "/journal", {"b": 2})
+    assert atomic_json.read_lines(folder + "/journal") == [{"b": 2}]
+    assert atomic_json.claim(folder + "/claim") and not atomic_json.claim(folder + "/claim")
 limits = cgroups.available()
 if limits:
     group = limits.create("travels", 64, 1)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pailot.jobserver.models import JobDetail, TaskView
 from pailot.lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, SUCCEEDED, WAITING
-from pailot.server.answers.events import events
-from pailot.server.answers.jobs import detail, detail_json, list_item, old_attempt
-from pailot.server.answers.tasks import task_history
-from pailot.server.answers.v1 import v1_detail, v1_item
-from pailot.service.team.values import JobDetail, TaskView
+from pailot.server.serializers.events import events
+from pailot.server.serializers.jobs import detail, detail_json, list_item, old_attempt
+from pailot.server.serializers.tasks import task_history
+from pailot.server.serializers.v1 import v1_detail, v1_item
 from pailot.store.server import JobRecord
 
 RECORD = JobRecord(

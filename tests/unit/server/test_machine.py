@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.lifecycle.ledger import Capacity
-from pailot.server.answers.alerts import alert_json
-from pailot.server.answers.kubernetes import Selector, node_list
-from pailot.service.team.alerts import Alert, Alerts, counted, seen_by
-from pailot.service.team.skus import Sku, from_setting, of_machine
-from pailot.service.team.values import Caller, CapacityReport, Shares
+from pailot.jobserver.alerts import Alert, Alerts, counted, seen_by
+from pailot.jobserver.models import Caller, CapacityReport, Shares
+from pailot.jobserver.skus import Sku, from_setting, of_machine
+from pailot.scheduling.capacity import Capacity
+from pailot.server.serializers.alerts import alert_json
+from pailot.server.serializers.kubernetes import Selector, node_list
 from pailot.settings import BadSetting
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema_rs
 
 from pailot.server.openapi import document
-from pailot.server.routing import OPEN, Router
-from pailot.server.table import ROUTES
+from pailot.server.route_table import ROUTES
+from pailot.server.toolkit.routing import OPEN, Router
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "rest-api.md"
 

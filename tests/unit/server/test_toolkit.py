@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.protocol.shape import Record, Text, Whole
-from pailot.server import http
-from pailot.server.bodies import check, parse_body, parse_form
-from pailot.server.http import HttpError, Response
-from pailot.server.limits import Limiter, TooMany, parse_limits
+from pailot.jobserver.models import LogPiece
+from pailot.protocol.schema_types import Record, Text, Whole
 from pailot.server.routes.logs import byte_range, follow
-from pailot.server.routing import Router, Routes
-from pailot.server.sse import event, with_beats
-from pailot.service.team.values import LogPiece
+from pailot.server.toolkit import http
+from pailot.server.toolkit.bodies import check, parse_body, parse_form
+from pailot.server.toolkit.http import HttpError, Response
+from pailot.server.toolkit.rate_limits import Limiter, TooMany, parse_limits
+from pailot.server.toolkit.routing import Router, Routes
+from pailot.server.toolkit.sse import event, with_beats
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

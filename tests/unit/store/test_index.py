@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from pailot.errors import PailotError
 from pailot.lifecycle.states import FINAL_JOB_STATES, JOB_STATES
-from pailot.protocol import PailotError
 from pailot.store import Index, JobRow, NameInUse, StoreError, new_id
 from pailot.store.index import open_file, page_query
 

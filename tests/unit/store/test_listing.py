@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pailot.store.server import ORDERS, JobQuery, JobRecord, columns, listing
-from pailot.store.server.columns import Bits, Category, Names, Order, extended, nth, places
+from pailot.store.server import ORDERS, JobQuery, JobRecord, bitmap_columns, listing
+from pailot.store.server.bitmap_columns import Bits, Category, Names, Order, extended, nth, places
 from pailot.store.server.listing import Columns
-from pailot.store.server.records import label_mark, tag_mark
+from pailot.store.server.models import label_mark, tag_mark
 from tests.unit.store.listing_model import QUERIES, RECORDS, STEPS, listed
 
 
@@ -22,11 +22,11 @@ def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     """Bounds so small that a dozen jobs come to where else a million would."""
     few, narrow, bucket, tried = request.param
     monkeypatch.setattr(listing, "FEW", few)
-    monkeypatch.setattr(columns, "NARROW", narrow)
-    monkeypatch.setattr(columns, "SMALLEST_BUCKET", bucket)
-    monkeypatch.setattr(columns, "MOST_BUCKETS", 5)
-    monkeypatch.setattr(columns, "FIRST_TRIED", tried)
-    monkeypatch.setattr(columns, "SPARSE", few)
+    monkeypatch.setattr(bitmap_columns, "NARROW", narrow)
+    monkeypatch.setattr(bitmap_columns, "SMALLEST_BUCKET", bucket)
+    monkeypatch.setattr(bitmap_columns, "MOST_BUCKETS", 5)
+    monkeypatch.setattr(bitmap_columns, "FIRST_TRIED", tried)
+    monkeypatch.setattr(bitmap_columns, "SPARSE", few)
     monkeypatch.setattr(listing, "KEYWORDS_KEPT", 2)
     monkeypatch.setattr(listing, "MARKS_KEPT", 2)
 
@@ -177,7 +177,7 @@ def test_nth(mask: int, skip: int, limit: int, descending: bool) -> None:
 @example(["ab", "ba"], "bb", 0)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_parts_of_names(monkeypatch: pytest.MonkeyPatch, names: list[str], part: str, sparse: int) -> None:
-    monkeypatch.setattr(columns, "SPARSE", sparse)
+    monkeypatch.setattr(bitmap_columns, "SPARSE", sparse)
     kept = Names()
     names = [name.encode(errors="replace").decode() for name in names]
     kept.extend(names)
@@ -188,8 +188,8 @@ def test_parts_of_names(monkeypatch: pytest.MonkeyPatch, names: list[str], part:
 
 
 def test_an_order_stays_sorted_through_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "SMALLEST_BUCKET", 4)
-    monkeypatch.setattr(columns, "MOST_BUCKETS", 9)
+    monkeypatch.setattr(bitmap_columns, "SMALLEST_BUCKET", 4)
+    monkeypatch.setattr(bitmap_columns, "MOST_BUCKETS", 9)
     chosen = random.Random(1)
     keys = [chosen.randrange(20) for _ in range(400)]
     alive = Bits()

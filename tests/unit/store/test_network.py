@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pailot.store import index_path, is_network
-from pailot.store.network import default_state_folder
+from pailot.store.network_filesystems import default_state_folder
 
 MOUNTS = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
 27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
@@ -77,9 +77,9 @@ def test_this_machine_is_asked_and_a_path_need_not_exist(tmp_path: Path, monkeyp
     assert is_network("/proc/self") is None
     assert is_network(str(tmp_path / "not" / "yet")) == is_network(str(tmp_path))
     (tmp_path / "mountinfo").write_text(NETWORK_EVERYWHERE)
-    monkeypatch.setattr("pailot.store.network.MOUNTS", str(tmp_path / "mountinfo"))
+    monkeypatch.setattr("pailot.store.network_filesystems.MOUNTS", str(tmp_path / "mountinfo"))
     assert is_network(str(tmp_path / "not" / "yet")) == "nfs"
-    monkeypatch.setattr("pailot.store.network.MOUNTS", "/nowhere")
+    monkeypatch.setattr("pailot.store.network_filesystems.MOUNTS", "/nowhere")
     assert is_network("/") is None
 
 
@@ -105,7 +105,7 @@ def test_a_state_folder_on_the_network_is_not_used_either(tmp_path: Path, monkey
     local = tmp_path / "tmp"
     local.mkdir()
     mounts = NETWORK_EVERYWHERE + f"2 1 0:2 / {local} rw - ext4 /dev/vda rw\n"
-    monkeypatch.setattr("pailot.store.network.LASTING_TEMPORARY", str(local))
+    monkeypatch.setattr("pailot.store.network_filesystems.LASTING_TEMPORARY", str(local))
     folder = local / f"pailot-{os.geteuid()}"
     for _ in range(2):
         found = Path(index_path("/home/ann/pailot", "/home/ann/state", mounts))
@@ -121,6 +121,6 @@ def test_a_state_folder_on_the_network_is_not_used_either(tmp_path: Path, monkey
     folder.rmdir()
     folder.symlink_to(tmp_path)
     assert Path(index_path("/home/ann/pailot", "/home/ann/state", mounts)).parts[:4] == last_resort
-    monkeypatch.setattr("pailot.store.network.LASTING_TEMPORARY", str(local / "none"))
+    monkeypatch.setattr("pailot.store.network_filesystems.LASTING_TEMPORARY", str(local / "none"))
     assert Path(index_path("/home/ann/pailot", "/home/ann/state", mounts)).parts[:4] == last_resort
     assert Path(index_path("/home/ann/pailot", "/home/ann/state", NETWORK_EVERYWHERE)).parts[:4] == last_resort

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pailot.wire.credentials import BadCredentials, Login, chosen, forget, normal, path, remember
+from pailot.client.credentials import BadCredentials, Login, chosen, forget, normal, path, remember
 
 
 def test_the_option_wins_then_the_variable_then_the_login(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from pailot.wire import http
-from pailot.wire.client import Client, find
-from pailot.wire.errors import Denied, Failing, NotFound, Refused, Unreachable, WireError
+from pailot.client import http
+from pailot.client.api import Client, find
+from pailot.client.errors import Denied, Failing, NotFound, Refused, Unreachable, WireError
 
 from .stand_in import Answer, Request, StandIn
 
@@ -174,6 +174,6 @@ def test_it_costs_little_to_import() -> None:
     import subprocess
     import sys
 
-    code = "import sys; before = set(sys.modules); import pailot.wire.client; print(*(set(sys.modules) - before))"
+    code = "import sys; before = set(sys.modules); import pailot.client.api; print(*(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"asyncio", "http.client", "urllib.request", "ssl", "tarfile", "dataclasses", "typing"} & set(done.stdout.split())

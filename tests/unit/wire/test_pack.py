@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.protocol.problems import PailotError
-from pailot.wire import pack as packing
-from pailot.wire.ignore import walk
-from pailot.wire.pack import pack
+from pailot.client import code_archive as packing
+from pailot.client.code_archive import pack
+from pailot.client.ignore import walk
+from pailot.errors import PailotError
 
 NAMES = ["a", "b", "ab", "a.py", "b.txt", "build", "x", ".hidden", "a b", "[a]", "a\\b"]
 paths = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)

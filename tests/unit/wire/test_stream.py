@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.wire import stream
-from pailot.wire.client import Client, LogPiece
-from pailot.wire.errors import Denied, Refused, Unreachable
-from pailot.wire.stream import Event, Parser, parse
+from pailot.client import sse
+from pailot.client.api import Client, LogPiece
+from pailot.client.errors import Denied, Refused, Unreachable
+from pailot.client.sse import Event, Parser, parse
 
 from .stand_in import Answer, Request, StandIn
 
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "_PAUSES", (0.0,))
+    monkeypatch.setattr(sse, "_PAUSES", (0.0,))
 
 
 words = st.text(st.characters(blacklist_characters="\r\n\0", blacklist_categories=["Cs"]), max_size=20)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from ...api import read_job, read_text
+from ...loading import read_job, read_text
 from ...protocol.convert import to_v1, to_v2
 from ...protocol.model import Origin
 from ...protocol.overrides import apply
 from ...protocol.problems import InvalidJob
 from ...protocol.reader import parse_text
 from ...protocol.v1 import looks_like_v1
-from ..jobfile import add_job_options, changes
+from ..job_options import add_job_options, changes
 from ..main import OK
-from ..report import print_problems
+from ..problem_report import print_problems
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from ..main import FAILED, OK
-from ..server import add_server_option, client_of, print_json
+from ..server_option import add_server_option, client_of, print_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Iterator
 
-    from ...service.checkup import Check
-    from ...wire.client import Client
+    from ...client.api import Client
+    from ...runs.doctor import Check
 
 _SIGNS = {"ok": "ok  ", "note": "note", "bad": "BAD "}
 
@@ -22,7 +22,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...service.checkup import BAD, checks
+    from ...runs.doctor import BAD, checks
 
     found = []
     for check in (*checks(), *_server(args)):
@@ -37,10 +37,10 @@ def run(args: Namespace) -> int:
 
 
 def _server(args: Namespace) -> Iterator[Check]:
-    from ...protocol.problems import PailotError
-    from ...service.checkup import BAD, NOTE, Check
-    from ...service.checkup import OK as FINE
-    from ...wire.errors import Denied
+    from ...client.errors import Denied
+    from ...errors import PailotError
+    from ...runs.doctor import BAD, NOTE, Check
+    from ...runs.doctor import OK as FINE
 
     try:
         client = client_of(args)
@@ -64,7 +64,7 @@ def _server(args: Namespace) -> Iterator[Check]:
 
 
 def _warnings(client: Client) -> list[str]:
-    from ...wire.errors import NotFound
+    from ...client.errors import NotFound
 
     try:
         found: list[str] = client.about().get("warnings") or []

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from ...api import current_user
-from ...protocol.problems import PailotError
+from ...errors import PailotError
+from ...loading import current_user
 from ..main import OK
 
 TYPE_CHECKING = False
@@ -24,9 +24,9 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:  # noqa: RET503  # ends by becoming the shell
-    from ...runtime.container import entering
+    from ...runs.queries import find, task_attempts
+    from ...runtime.container_shim import entering
     from ...runtime.shim import is_credential, read_environment
-    from ...service.runs import find, task_attempts
 
     row, folder = find(args.run, current_user())
     roles = folder.plan().get("taskRoles", {})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from ...api import current_user
+from ...loading import current_user
 from ..main import OK
-from ..server import add_server_option, client_of
+from ..server_option import add_server_option, client_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def run(args: Namespace) -> int:
         from ..remote import jobs
 
         return jobs.events(args, client)
-    from ...service.runs import find
+    from ...runs.queries import find
 
     _, folder = find(args.run, current_user())
     events = folder.events()

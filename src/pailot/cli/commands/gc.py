@@ -20,7 +20,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...service.cleaning import old_runs, rebuild_index, remove
+    from ...runs.retention import old_runs, rebuild_index, remove
 
     if args.rebuild_index:
         count = rebuild_index()
@@ -31,7 +31,7 @@ def run(args: Namespace) -> int:
         else:
             print(f"the index holds {count} runs")
         return OK
-    from ...service.upkeep import collect_server
+    from ...jobserver.maintenance import collect_server
     from ...settings import Settings
 
     now = time.time()

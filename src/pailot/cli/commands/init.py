@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ...protocol.problems import PailotError
+from ...errors import PailotError
 from ..main import OK
 
 TYPE_CHECKING = False

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
-from ...api import read_text
+from ...errors import suggestion
 from ...library import Library, LibraryError
+from ...loading import read_text
 from ...protocol.model import Origin
-from ...protocol.problems import InvalidJob, suggestion
+from ...protocol.problems import InvalidJob
 from ...protocol.reader import parse_text
 from ...protocol.schema import PREREQUISITE
 from ..main import OK

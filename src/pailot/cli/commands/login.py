@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import sys
 
-from ...api import current_user
-from ...protocol.problems import PailotError
+from ...errors import PailotError
+from ...loading import current_user
 from ..main import OK
-from ..server import print_json, read_password
+from ..server_option import print_json, read_password
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from ...wire.client import Client
+    from ...client.api import Client
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -27,8 +27,8 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...wire.client import find
-    from ...wire.credentials import NONE, Login, chosen, normal, remember
+    from ...client.api import find
+    from ...client.credentials import NONE, Login, chosen, normal, remember
 
     asked = args.address or args.server or os.environ.get("PAILOT_SERVER") or ""
     if not asked or asked.lower() == NONE:

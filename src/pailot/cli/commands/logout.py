@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from ..main import OK
-from ..server import print_json
+from ..server_option import print_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...wire.client import Client
-    from ...wire.credentials import forget
-    from ...wire.errors import Denied, WireError
+    from ...client.api import Client
+    from ...client.credentials import forget
+    from ...client.errors import Denied, WireError
 
     login = forget(args.address or args.server)
     revoked = False

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 
-from ...api import current_user
-from ...protocol.problems import PailotError, suggestion
+from ...errors import PailotError, suggestion
+from ...loading import current_user
 from ..main import OK
-from ..server import add_server_option, client_of
+from ..server_option import add_server_option, client_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from ...service.folder import JobFolder
+    from ...runs.run_folder import JobFolder
 
 ASK_SECONDS = 5
 """So often a cluster is asked about a run that nobody drives."""
@@ -37,7 +37,7 @@ def run(args: Namespace) -> int:
         from ..remote import logs
 
         return logs.logs(args, client)
-    from ...service.runs import find, task_attempts
+    from ...runs.queries import find, task_attempts
 
     row, folder = find(args.run, current_user())
     roles = folder.plan().get("taskRoles", {})
@@ -95,8 +95,8 @@ class Follower:
         self.asked = 0.0
 
     def print_new(self, *, last: bool = False) -> None:
-        from ...service.runs import task_attempts
-        from ..live import Source
+        from ...runs.queries import task_attempts
+        from ..foreground_view import Source
 
         for role, index in self.tasks:
             for number in range(task_attempts(self.folder, self.attempt, role, index)):
@@ -125,8 +125,8 @@ class Follower:
             return True
         import time
 
-        from ...service.reattach import goes_on
-        from ...service.runs import recover
+        from ...runs.queries import recover
+        from ...runs.reattach import goes_on
 
         if not goes_on(self.folder):
             return False
@@ -137,7 +137,7 @@ class Follower:
 
     def follow(self) -> None:
         """Until the run is over; woken by the kernel when a log grows."""
-        from ...service.watch import Watch
+        from ...runs.inotify import Watch
 
         watch = Watch()
         while self.folder.verdict() is None and self._lives():

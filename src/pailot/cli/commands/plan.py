@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from ...api import plan
-from ...protocol.problems import PailotError, suggestion
-from ..jobfile import add_job_options, load_job
+from ...errors import PailotError, suggestion
+from ...loading import plan
+from ..job_options import add_job_options, load_job
 from ..main import OK
-from ..report import print_problems
+from ..problem_report import print_problems
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def run(args: Namespace) -> int:
         return OK
     print_problems(made.warnings, sys.stderr)
     if args.engine == "slurm":
-        from ...engines.slurm.site import script
+        from ...engines.slurm.cluster_queries import script
 
         print(script(made), end="")
         return OK

@@ -6,7 +6,7 @@ import time
 
 from ...lifecycle.states import JOB_STATES
 from ..main import OK
-from ..server import add_server_option, client_of, print_json
+from ..server_option import add_server_option, client_of, print_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run(args: Namespace) -> int:
         from ..remote import jobs
 
         return jobs.ps(args, client)
-    from ...service.runs import open_index, refresh
+    from ...runs.queries import open_index, refresh
 
     index = open_index()
     for row in index.unfinished():
@@ -66,7 +66,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _json(row: JobRow) -> dict[str, object]:
-    from ...service.folder import JobFolder
-    from ...service.runs import held_tasks, listed
+    from ...runs.queries import held_tasks, listed
+    from ...runs.run_folder import JobFolder
 
     return listed(row, held_tasks(JobFolder(row.folder)) if row.ended is None else 0)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from ...api import current_user, read_job
+from ...loading import current_user, read_job
 from ...protocol.overrides import Override
-from ..jobfile import changes
-from ..server import add_server_option, client_of
+from ..job_options import changes
+from ..server_option import add_server_option, client_of
 from . import run as run_command
 
 TYPE_CHECKING = False
@@ -29,9 +29,9 @@ def run(args: Namespace) -> int:
         from ..remote import jobs
 
         return jobs.rerun(args, client)
-    from ...service.launch import kept_secrets
-    from ...service.runs import find
-    from ...service.source import masked_source
+    from ...runs.launch import kept_secrets
+    from ...runs.masked_job_file import masked_source
+    from ...runs.queries import find
     from ...settings import Settings
 
     _, folder = find(args.file, current_user())

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-from ...api import plan, read_job, read_text
-from ..jobfile import add_job_options, changes
+from ...loading import plan, read_job, read_text
+from ..job_options import add_job_options, changes
 from ..main import FAILED, OK, STOPPED
-from ..report import print_problems
+from ..problem_report import print_problems
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...protocol import Job
-    from ...service.launch import Run
+    from ...runs.launch import Run
 
 STATUSES = {"SUCCEEDED": OK, "FAILED": FAILED, "STOPPED": STOPPED}
 
@@ -41,7 +41,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     text = read_text(args.file)
     job = read_job(text, args.file, changes(args), lenient=args.lenient, library=args.library)
-    from ...service.source import masked_source
+    from ...runs.masked_job_file import masked_source
 
     return start(args, job, masked_source(job, text))
 
@@ -49,7 +49,7 @@ def run(args: Namespace) -> int:
 def start(args: Namespace, job: Job, source: str) -> int:
     """Run a job that was read."""
     from ...engines.registry import check as check_engine
-    from ...service.launch import drive_detached, drive_here, prepare
+    from ...runs.launch import drive_detached, drive_here, prepare
 
     check_engine(args.engine)
     if args.unique:
@@ -73,7 +73,7 @@ def start(args: Namespace, job: Job, source: str) -> int:
             return _print_started(args, prepared)
         _print_verdict(prepared, ended)
         return _status(ended)
-    from ..live import Live
+    from ..foreground_view import Live
 
     verdict = drive_here(prepared, Live(prepared.folder, prepared.plan, quiet=args.quiet, to_stderr=args.json))
     if args.json:
@@ -101,7 +101,7 @@ def _print_started(args: Namespace, prepared: Run) -> int:
 def _print_description(prepared: Run) -> None:
     import json
 
-    from ...service.runs import describe
+    from ...runs.queries import describe
 
     row = prepared.index.get(prepared.id)
     assert row is not None

@@ -51,7 +51,7 @@ def run(args: Namespace) -> int:
         return INVALID
     os.makedirs(settings.home, mode=0o700, exist_ok=True)
     gc.enable()
-    from ...server.run import serve
+    from ...server.uvicorn_server import serve
 
     def ready(address: str, password: str | None) -> None:
         if args.json:
@@ -73,7 +73,7 @@ def _look_after(args: Namespace, settings: Settings) -> int:
     import json
     import sys
 
-    from ...service.upkeep import check, opened, rotate_keys
+    from ...jobserver.maintenance import check, opened, rotate_keys
     from ...store import StoreError
 
     if args.rotate_keys:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...api import current_user
+from ...loading import current_user
 from ..main import OK
-from ..server import add_server_option, client_of
+from ..server_option import add_server_option, client_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def run(args: Namespace) -> int:
         from ..remote import jobs
 
         return jobs.show(args, client)
-    from ...service.runs import describe, find
+    from ...runs.queries import describe, find
 
     row, folder = find(args.run, current_user())
     shown = describe(row, folder)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import sys
 
-from ...api import plan, read_job, read_text
-from ..jobfile import add_job_options, changes
-from ..report import print_problems
-from ..server import add_server_option, job_name, need_client
+from ...loading import plan, read_job, read_text
+from ..job_options import add_job_options, changes
+from ..problem_report import print_problems
+from ..server_option import add_server_option, job_name, need_client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from ...wire.client import Client
+    from ...client.api import Client
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...protocol.outgoing import outgoing
+    from ...protocol.export import outgoing
     from ..remote.jobs import print_submitted
 
     job = read_job(read_text(args.file), args.file, changes(args), lenient=args.lenient, library=args.library)
@@ -46,8 +46,8 @@ def run(args: Namespace) -> int:
 
 
 def _send_code(args: Namespace, client: Client) -> str:
+    from ...client.code_archive import pack
     from ...progress import display
-    from ...wire.pack import pack
 
     with display(quiet=args.quiet) as shown, pack(args.code, shown.show) as packed:
         if not args.quiet:

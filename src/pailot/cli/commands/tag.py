@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..main import OK
-from ..server import add_server_option, job_name, need_client, print_json
+from ..server_option import add_server_option, job_name, need_client, print_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from ...protocol.problems import PailotError
+from ...errors import PailotError
 from ..main import OK
-from ..server import add_server_option, need_client, print_json
+from ..server_option import add_server_option, need_client, print_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

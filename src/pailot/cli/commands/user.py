@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from ...protocol.problems import PailotError
+from ...errors import PailotError
 from ..main import OK
-from ..server import add_server_option, need_client, print_json, read_password
+from ..server_option import add_server_option, need_client, print_json, read_password
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from typing import Any
 
-    from ...wire.client import Client
+    from ...client.api import Client
 
 ACTIONS = ("list", "show", "add", "set", "password", "remove")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from ...protocol.problems import InvalidJob
-from ..jobfile import add_job_options, load_job
+from ..job_options import add_job_options, load_job
 from ..main import INVALID, OK
-from ..report import count_text, print_problems
+from ..problem_report import count_text, print_problems
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from ...api import current_user
+from ...loading import current_user
 from ..main import UNREACHABLE
-from ..server import add_server_option, client_of
+from ..server_option import add_server_option, client_of
 from .run import STATUSES
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ def run(args: Namespace) -> int:
         from ..remote import jobs
 
         return jobs.wait(args, client)
-    from ...service.runs import describe, find, open_index, refresh, wait
+    from ...runs.queries import describe, find, open_index, refresh, wait
 
     index = open_index()
     row, folder = find(args.run, current_user(), index)

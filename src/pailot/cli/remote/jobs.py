@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 
-from ...protocol.problems import PailotError
+from ...errors import PailotError
 from ..main import OK, UNREACHABLE
-from ..server import job_name, print_json
-from .waiting import telling_why
+from ..server_option import job_name, print_json
+from .wait_reason import telling_why
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
     from typing import Any
 
-    from ...wire.client import Client
+    from ...client.api import Client
 
 PAGE = 1_000
 _LOCAL_ONLY = ("workdir", "sandbox", "set", "deployment", "vc", "lenient", "library", "unique", "detach")
@@ -112,7 +112,7 @@ def stop(args: Namespace, client: Client) -> int:
 
 
 def rerun(args: Namespace, client: Client) -> int:
-    from ..jobfile import secrets_of
+    from ..job_options import secrets_of
 
     for option in _LOCAL_ONLY:
         if getattr(args, option, None):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from ...protocol.problems import PailotError, suggestion
+from ...errors import PailotError, suggestion
 from ..main import OK
-from ..server import job_name, print_json
-from .waiting import telling_why
+from ..server_option import job_name, print_json
+from .wait_reason import telling_why
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from ...wire.client import Client
+    from ...client.api import Client
 
 MOST_FOLLOWED = 200
 """Each task that is followed has a connection of its own."""

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import os
 
-from ...data.ml_views import CONTAINED
-from ...runtime import container  # noqa: F401  # or each shim would load it by itself
-from ...runtime.task import Container
+from ...data.ml_mounts import CONTAINED
+from ...runtime import container_shim  # noqa: F401  # or each shim would load it by itself
+from ...runtime.task_spec import Container
 from ..base import EngineError
-from ..local import machine, workdir
-from ..local.children import CHILDREN
 from ..local.engine import LocalEngine, too_much
-from . import choices, images, words
-from .program import DOCKER, NERDCTL, PODMAN, candidates, has_proxies
+from ..preparation import machine, workdir
+from ..preparation.child_registry import CHILDREN
+from . import images, run_arguments, settings
+from .container_cli import DOCKER, NERDCTL, PODMAN, candidates, has_proxies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
 
-    from ...data.ml_views import Mount
+    from ...data.ml_mounts import Mount
     from ...planning import RolePlan
-    from ...runtime.task import Task
+    from ...runtime.task_spec import Task
     from ..base import Attempt
-    from ..local.gpus import Gpu
-    from .program import Program
+    from ..preparation.gpus import Gpu
+    from .container_cli import Program
 
 MEMORY_FOLDER = "/run/pailot"
 LABEL = "pailot"
@@ -37,7 +37,7 @@ class DockerEngine(LocalEngine):
 
     def __init__(self, waiting: Callable[[str], None] = lambda _: None) -> None:
         super().__init__(waiting)
-        self.choices = choices.read()
+        self.choices = settings.read()
         self.program: Program | None = None
         self.network = ""
         self._common: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class DockerEngine(LocalEngine):
 
     @property
     def _bridged(self) -> bool:
-        return self.choices.network == choices.BRIDGE
+        return self.choices.network == settings.BRIDGE
 
     def _provide(
         self, attempt: Attempt, works: Sequence[str], stopped: Callable[[], bool]
@@ -89,9 +89,9 @@ class DockerEngine(LocalEngine):
     def _bring_images(self, attempt: Attempt, stopped: Callable[[], bool]) -> Generator[float | None, None, Program]:
         """The images first: whatever is wrong with them is said before anything starts."""
         programs = [self.program] if self.program else candidates(self.choices.command)
-        policy = self.choices.pull if not attempt.number else choices.MISSING
+        policy = self.choices.pull if not attempt.number else settings.MISSING
 
-        if policy != choices.ALWAYS:
+        if policy != settings.ALWAYS:
             found = images.all_here(attempt.plan, programs)
             if found is not None:
                 return found
@@ -104,7 +104,7 @@ class DockerEngine(LocalEngine):
         def bring() -> Program:
             return images.bring(attempt.plan, programs, policy, say, owner)
 
-        from ..local.preparer import in_a_child
+        from ..preparation.background_child import in_a_child
 
         try:
             # A pull takes long, and is to be stopped like anything else.
@@ -119,13 +119,13 @@ class DockerEngine(LocalEngine):
         base = os.path.abspath(os.path.expanduser(base))
         run = os.path.basename(os.path.dirname(os.path.dirname(attempt.folder)))
         common = [
-            *words.work_mount(base),
-            *words.mount(attempt.folder),
-            *words.mount(attempt.checkpoints),
-            *(word for each in sorted(self._fetched) for word in words.mount(each, read_only=True)),
-            *words.more_mounts(chosen.mounts),
-            *words.storages(attempt.plan, chosen.storages),
-            *words.user(program, chosen.user),
+            *run_arguments.work_mount(base),
+            *run_arguments.mount(attempt.folder),
+            *run_arguments.mount(attempt.checkpoints),
+            *(word for each in sorted(self._fetched) for word in run_arguments.mount(each, read_only=True)),
+            *run_arguments.more_mounts(chosen.mounts),
+            *run_arguments.storages(attempt.plan, chosen.storages),
+            *run_arguments.user(program, chosen.user),
             "--label", f"{LABEL}.run={run}",
             "--label", f"{LABEL}.job={attempt.plan.full_name}",
         ]  # fmt: skip
@@ -139,7 +139,7 @@ class DockerEngine(LocalEngine):
             self.network = f"pailot-{run}-{attempt.number}"
             made = program.run("network", "create", "--label", f"{LABEL}.run={run}", self.network)
             if made.returncode:
-                from .program import last_line
+                from .container_cli import last_line
 
                 raise EngineError(f"the network of the job cannot be made: {last_line(made.stderr)}")
             common += ["--network", self.network]
@@ -158,10 +158,11 @@ class DockerEngine(LocalEngine):
         run = os.path.basename(os.path.dirname(os.path.dirname(attempt.folder)))
         mine = [
             *self._common,
-            *(word for each in self._mounts(task) for word in words.mount(each.source, each.target, read_only=each.read_only)),
+            *(word for each in self._mounts(task)
+              for word in run_arguments.mount(each.source, each.target, read_only=each.read_only)),
             "--label", f"{LABEL}.task={task.role}:{task.index}",
-            *words.limits(program, role.resources, machine.cpus()),
-            *words.devices(program, role.resources, gpus),
+            *run_arguments.limits(program, role.resources, machine.cpus()),
+            *run_arguments.devices(program, role.resources, gpus),
         ]  # fmt: skip
         if self._bridged:
             name = _host_name(task.role, task.index)
@@ -191,7 +192,7 @@ class DockerEngine(LocalEngine):
         return self.views[task.role, task.index].mounts(self.shown)
 
     def _ports_of(self, attempt: Attempt, task: Task) -> list[list[int]]:
-        from ...runtime.records import read_record
+        from ...runtime.atomic_json import read_record
 
         placed = read_record(os.path.join(attempt.folder, "attempt.json")) or {}
         return list(placed.get("ports", {}).get(task.name, {}).values())
@@ -199,7 +200,7 @@ class DockerEngine(LocalEngine):
     def _inside(self, task: Task, program: Program, gpus: Sequence[Gpu]) -> dict[str, str]:
         """Variables that are other than on the machine itself."""
         told = {CONTAINED: "1"} if self.views else {}
-        if not words.is_root(program, self.choices.user):
+        if not run_arguments.is_root(program, self.choices.user):
             # Root has a home in every image; this user is in no image's list of users.
             home = os.path.join(task.folder, "home")
             os.makedirs(home, exist_ok=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from ..base import EngineError
-from .choices import ALWAYS, NEVER
-from .program import PODMAN, config_folder, first_that_answers, last_line
+from .container_cli import PODMAN, config_folder, first_that_answers, last_line
+from .settings import ALWAYS, NEVER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ...planning import Plan, RolePlan
     from ...protocol.model import Auth
-    from .program import Program
+    from .container_cli import Program
 
 _PREFIX = "pailot-auth-"
 DOCKER_HUB = "https://index.docker.io/v1/"

@@ -9,30 +9,30 @@ import signal
 from ...data import ml_folders
 from ...lifecycle.states import LAUNCHER_LOST
 from ...planning import placement as placing
-from ...runtime import cgroups, leftovers, processes
-from ...runtime.channel import Channel
-from ...runtime.records import place_record, read_record
+from ...runtime import cgroups, cleanup, processes
+from ...runtime.atomic_json import place_record, read_record
 from ...runtime.shim import run_and_exit, which
-from ...runtime.stops import claim_stop
-from ...runtime.task import Task
+from ...runtime.shim_events import Channel
+from ...runtime.stop_reason import claim_stop
+from ...runtime.task_spec import Task
 from ..base import ABSENT, ENDED, LOST, RUNNING, STARTING, EngineError, Observed, through
-from . import machine, workdir
-from .children import CHILDREN
-from .gpus import Gpus, GpusBusy, discover, of_type, variables
-from .ports import Ports
+from ..preparation import machine, workdir
+from ..preparation.child_registry import CHILDREN
+from ..preparation.gpus import Gpus, GpusBusy, discover, of_type, variables
+from ..preparation.ports import Ports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
     from typing import Any
 
-    from ...data.ml_views import View
+    from ...data.ml_mounts import View
     from ...planning import Plan, RolePlan
     from ...progress import Progress
     from ...protocol.model import Channels
     from ..base import Attempt
-    from .gpus import Gpu
-    from .ownership import Owner
+    from ..preparation.gpus import Gpu
+    from ..preparation.unix_owner import Owner
 
 MAX_TASKS = 4_000
 MAX_LIMITED_TASKS = 128  # to enter a control group takes the kernel 10 ms, one task after the other
@@ -102,7 +102,7 @@ class LocalEngine:
         if plan.options.channels:
             wrapper, seen = yield from self._fill_channels(attempt, plan.options.channels, folders, owner, stopped)
         if attempt.sandbox:
-            from .sandbox import wrapper as sandbox
+            from ..preparation.sandbox import wrapper as sandbox
 
             wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works)])
         self.shown = seen
@@ -185,7 +185,7 @@ class LocalEngine:
             folder = _task_folder(attempt, each.role, each.index)
             if each.state != ENDED and not os.path.exists(os.path.join(folder, "final.json")):
                 self._kill_orphans()
-                leftovers.clean_up(folder, wait=False)
+                cleanup.clean_up(folder, wait=False)
         return sorted(found, key=lambda each: (each.final or {}).get("ended") or 0)
 
     def changes(self) -> int:
@@ -334,7 +334,7 @@ class LocalEngine:
     def _hand_over(self, attempt: Attempt, works: Sequence[str]) -> Owner | None:
         if not attempt.run_as:
             return None
-        from .ownership import Owner
+        from ..preparation.unix_owner import Owner
 
         if self.name != "local":
             raise EngineError(f"the engine {self.name} cannot run tasks as Unix user {attempt.run_as}; the local one can")
@@ -365,24 +365,24 @@ class LocalEngine:
 
         Answers the words before `bash` that make room for a /ml, and what of this machine is shown there.
         """
-        from ...data import ml_views
+        from ...data import ml_mounts
 
         ml = os.path.join(attempt.folder, "ml")
         os.makedirs(ml, exist_ok=True)
         wrapper: tuple[str, ...] = ()
         if chosen.mount and not attempt.sandbox and not self.contains:
-            from .sandbox import with_ml
+            from ..preparation.sandbox import with_ml
 
             wrapper = with_ml(ml)
         mounted = bool(wrapper) or attempt.sandbox or self.contains
 
-        self.views = ml_views.make(chosen, ml, folders)
+        self.views = ml_mounts.make(chosen, ml, folders)
 
         def make(tell: Callable[[Progress], None] = lambda _: None) -> list[tuple[str, str]]:
             if owner is not None:
                 owner.may_read(ml_folders.of_this_machine(chosen, attempt.cwd))
             shown = ml_folders.make(chosen, ml, attempt.cache, attempt.cwd, mounted=mounted, tell=tell)
-            ml_views.fill(self.views, mounted=mounted)
+            ml_mounts.fill(self.views, mounted=mounted)
             if owner is not None:
                 owner.take(self.views.values())
             return shown
@@ -392,7 +392,7 @@ class LocalEngine:
             self.waiting(f"fetching {', '.join(far)}")
         if not far and not (CHILDREN.crowded and chosen.code) and owner is None:
             return wrapper, make()
-        from .preparer import News, in_a_child
+        from ..preparation.background_child import News, in_a_child
 
         news = News()
         work = in_a_child(lambda: make(news.tell), attempt.descriptors, self, stopped, news, self.progressed)
@@ -407,7 +407,7 @@ class LocalEngine:
             return {}
         if not CHILDREN.crowded:
             return bring(attempt, works)
-        from .preparer import in_a_child
+        from ..preparation.background_child import in_a_child
 
         return (yield from in_a_child(lambda: bring(attempt, works), attempt.descriptors, self, stopped))
 

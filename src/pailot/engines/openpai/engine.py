@@ -13,17 +13,17 @@ from collections import deque
 
 from ...lifecycle.completion import Verdict
 from ...lifecycle.states import FAILED, RUNNING, STOPPED, UNKNOWN
-from ...runtime.records import read_record, write_record
-from ...runtime.stops import claim_stop
+from ...runtime.atomic_json import read_record, write_record
+from ...runtime.stop_reason import claim_stop
 from ..base import ENDED, EngineError, Observed, Unreachable, through
-from .mirror import Mirror
+from .local_copy import Mirror
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
     from typing import Any
 
-    from ...wire.client import Client
+    from ...client.api import Client
     from ..base import Attempt
     from .follower import Follower
 
@@ -219,7 +219,7 @@ class OpenpaiEngine:
         return _login()[0]
 
     def _connect(self, server: str) -> Client:
-        from ...wire.client import Client, find
+        from ...client.api import Client, find
 
         address, token, user = _login(server)
         if not token:
@@ -230,8 +230,8 @@ class OpenpaiEngine:
 
 def _login(server: str = "") -> tuple[str, str, str]:
     """Address, token and user: of the settings, else of the last login."""
+    from ...client.credentials import chosen, normal
     from ...settings import Settings
-    from ...wire.credentials import chosen, normal
 
     settings = Settings()
     address = server or (normal(settings["openpai_server"]) if settings["openpai_server"] else "")

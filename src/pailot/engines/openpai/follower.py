@@ -9,20 +9,20 @@ from __future__ import annotations
 import threading
 import time
 
+from ...client.errors import NotFound, Refused, Unreachable, WireError
+from ...errors import PailotError
 from ...lifecycle.states import UNKNOWN, WAITING
-from ...protocol.problems import PailotError
-from ...wire.errors import NotFound, Refused, Unreachable, WireError
-from .answers import read_job
-from .sources import OpenpaiLogs, PailotLogs
+from .job_status import read_job
+from .remote_logs import OpenpaiLogs, PailotLogs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from ...wire.client import Client
-    from .answers import JobSeen, TaskSeen
-    from .mirror import Mirror
+    from ...client.api import Client
+    from .job_status import JobSeen, TaskSeen
+    from .local_copy import Mirror
 
 QUICK, SLOW, GROWTH = 0.25, 5.0, 1.5
 """Seconds between two looks: after something has happened, at most, and how they grow."""

@@ -6,23 +6,23 @@ import json
 import os
 import time
 
-from ...data import ml_folders, ml_views
+from ...data import ml_folders, ml_mounts
 from ...lifecycle.completion import Verdict
 from ...lifecycle.states import FAILED, RUNNING, UNKNOWN, WAITING
-from ...runtime.records import read_lines, read_record, write_record
+from ...runtime.atomic_json import read_lines, read_record, write_record
 from ...runtime.slurm.driver import ending
 from ...settings import Settings
 from ..base import ABSENT, ENDED, LOST, EngineError, Observed, through
 from ..base import RUNNING as TASK_RUNS
-from ..local import workdir
-from ..local.children import CHILDREN
 from ..local.engine import bring
-from . import away, commands, payload, site, travel
-from .containers import see, wrappers
-from .follow import Journal, Logs, order_stop
-from .notes import notes_on
-from .notice import Notice
-from .queue import QUEUE
+from ..preparation import workdir
+from ..preparation.child_registry import CHILDREN
+from . import cluster_queries, code_bundle, payload, slurm_cli, unshared_home
+from .container_wrappers import see, wrappers
+from .journal_tail import Journal, Logs, order_stop
+from .squeue_cache import QUEUE
+from .user_notes import notes_on
+from .wakeup_fd import Notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ...progress import Progress
     from ..base import Attempt
-    from .request import Request
+    from .sbatch_request import Request
 
 SETTLE_SECONDS = 2.0
 """So long after Slurm says that a job is over its driver's last word may still be on its way through the file system."""
@@ -86,10 +86,10 @@ class SlurmEngine:
         self.force_at: float | None = None
         self.last_reason = ""
         self.interval = SHORTEST_LOOK
-        self.command: commands.Command | None = None
+        self.command: slurm_cli.Command | None = None
         self.away = False
         """Whether the nodes do not see the folder, so that it is kept up to date by a mirror."""
-        self.mirror: commands.Command | None = None
+        self.mirror: slurm_cli.Command | None = None
         self.mirror_at = 0.0
         self.script = ""
         self.key = b""
@@ -114,8 +114,8 @@ class SlurmEngine:
         if not self._adopt(attempt):
             if attempt.run_as:
                 raise EngineError("the slurm engine submits jobs as the user it runs as; it cannot run tasks as another")
-            asked = site.ask(attempt.plan, self.settings)
-            self.away = away.wanted(str(self.settings["slurm_shared_home"]), attempt.folder, attempt.number)
+            asked = cluster_queries.ask(attempt.plan, self.settings)
+            self.away = unshared_home.wanted(str(self.settings["slurm_shared_home"]), attempt.folder, attempt.number)
             notes = notes_on(attempt, self.settings, away=self.away)
             if self.away:
                 self._pack(attempt, asked)
@@ -141,13 +141,13 @@ class SlurmEngine:
     def _adopt(self, attempt: Attempt) -> bool:
         record = read_record(os.path.join(attempt.folder, "slurm.json"))
         if record is None and os.path.exists(os.path.join(attempt.folder, "payload.json")):
-            found = site.find(self.comment)
+            found = cluster_queries.find(self.comment)
             record = {"job": found} if found else None
         if record is None:
             return False
         self.job, self.away = str(record["job"]), "code" in record or _packed(attempt.folder)
         if self.away:
-            self.code = travel.code(attempt.home)
+            self.code = code_bundle.code(attempt.home)
         return True
 
     def _prepare(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
@@ -164,15 +164,17 @@ class SlurmEngine:
         provided: Mapping[str, Mapping[str, str]] = {}
         if attempt.code or plan.options.code or any(role.provisions for role in plan.roles.values()):
             if CHILDREN.crowded:
-                from ..local.preparer import in_a_child
+                from ..preparation.background_child import in_a_child
 
                 provided = yield from in_a_child(lambda: bring(attempt, works), attempt.descriptors, self, stopped)
             else:
                 provided = bring(attempt, works)
         shown: Sequence[tuple[str, str]] = ()
-        own: Mapping[tuple[str, int], ml_views.View] = {}
+        own: Mapping[tuple[str, int], ml_mounts.View] = {}
         if plan.options.channels:
-            own = ml_views.make(plan.options.channels, os.path.join(attempt.folder, "ml"), dict(zip(tasks, folders, strict=True)))
+            own = ml_mounts.make(
+                plan.options.channels, os.path.join(attempt.folder, "ml"), dict(zip(tasks, folders, strict=True))
+            )
             shown = yield from self._fill_channels(attempt, own, stopped)
         container = self.settings["slurm_container"]
         around = wrappers(plan, container, attempt.folder, attempt.checkpoints, [*works, *(path for path, _ in shown)])
@@ -183,26 +185,26 @@ class SlurmEngine:
         _write(os.path.join(attempt.folder, "payload.json"), json.dumps({**made, "script": asked.script}).encode())
 
     def _fill_channels(
-        self, attempt: Attempt, own: Mapping[tuple[str, int], ml_views.View], stopped: Callable[[], bool]
+        self, attempt: Attempt, own: Mapping[tuple[str, int], ml_mounts.View], stopped: Callable[[], bool]
     ) -> Generator[float | None, None, Sequence[tuple[str, str]]]:
         """The folders of the job's channels, by links; among many runs a child of its own does that."""
         first = next(iter(own.values()))
 
         def make(tell: Callable[[Progress], None] = lambda _: None) -> Sequence[tuple[str, str]]:
             shown = ml_folders.make(first.chosen, first.shared, attempt.cache, attempt.cwd, tell=tell)
-            ml_views.fill(own, mounted=False)
+            ml_mounts.fill(own, mounted=False)
             return shown
 
         if not CHILDREN.crowded and not ml_folders.fetched(first.chosen):
             return make()
-        from ..local.preparer import News, in_a_child
+        from ..preparation.background_child import News, in_a_child
 
         news = News()
         return (yield from in_a_child(lambda: make(news.tell), attempt.descriptors, self, stopped, news, self.progressed))
 
     def _pack(self, attempt: Attempt, asked: Request) -> None:
         """Everything that the driver needs into the batch script."""
-        away.check(attempt)
+        unshared_home.check(attempt)
         token = payload.new_token()
         there = payload.on_nodes(attempt, token)
         tasks = [(role.name, index) for role in attempt.plan.roles.values() for index in range(role.instances)]
@@ -217,17 +219,17 @@ class SlurmEngine:
         for name in ("orders", "events"):
             os.close(os.open(os.path.join(attempt.folder, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         data = json.dumps({**made, "script": asked.head}).encode()
-        self.code = travel.code(attempt.home)
+        self.code = code_bundle.code(attempt.home)
         self.key, sealed = payload.seal_secrets(attempt) if attempt.secrets or attempt.hidden else (b"", b"")
-        self.script = away.script(asked.head, self.code, attempt, data, sealed)
+        self.script = unshared_home.script(asked.head, self.code, attempt, data, sealed)
         _write(os.path.join(attempt.folder, "payload.json"), data)
 
     def _submit(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
-        environment = commands.environment(os.environ)
+        environment = slurm_cli.environment(os.environ)
         environment.update(
             PAILOT_ATTEMPT=attempt.folder,
-            PAILOT_CODE=travel.code(attempt.home),
-            PAILOT_PYTHON=travel.interpreter(),
+            PAILOT_CODE=code_bundle.code(attempt.home),
+            PAILOT_PYTHON=code_bundle.interpreter(),
         )
         if self.away:
             environment["PAILOT_NODE_FOLDER"] = str(self.settings["slurm_node_folder"])
@@ -241,15 +243,15 @@ class SlurmEngine:
             yield from self._turn(stopped)
             words = ["sbatch", "--parsable", f"--comment={self.comment}", "--export=ALL"]
             try:
-                self.command = commands.Command(words, environment, self.script or asked.script, self)
+                self.command = slurm_cli.Command(words, environment, self.script or asked.script, self)
                 yield from self._ended(self.command)
             finally:
                 self._leave()
             if self.command.status == 0:
                 self.job = self.command.out.strip().partition(";")[0]
                 break
-            problem = commands.complain("sbatch", self.command.err)
-            if not isinstance(problem, commands.Away) or time.monotonic() > until:
+            problem = slurm_cli.complain("sbatch", self.command.err)
+            if not isinstance(problem, slurm_cli.Away) or time.monotonic() > until:
                 raise problem
             self.waiting(f"{problem}; it is asked again")
             moment = time.monotonic() + pause
@@ -258,7 +260,7 @@ class SlurmEngine:
                 if stopped():
                     raise EngineError("stopped while Slurm did not answer")
             pause = min(pause * 2, 15.0)
-            found = site.find(self.comment)  # it may have taken the job, and only not have said so
+            found = cluster_queries.find(self.comment)  # it may have taken the job, and only not have said so
             if found:
                 self.job = found
                 break
@@ -292,7 +294,7 @@ class SlurmEngine:
                 _submitting.add(following)
                 CHILDREN.touched[following] = None
 
-    def _ended(self, command: commands.Command) -> Generator[float | None, None, None]:
+    def _ended(self, command: slurm_cli.Command) -> Generator[float | None, None, None]:
         while command.status is None:
             CHILDREN.reap()
             if command.status is None:
@@ -347,10 +349,10 @@ class SlurmEngine:
         self.mirror_at = now + MIRROR_SECONDS
         self.mirror = self._start_mirror()
 
-    def _start_mirror(self) -> commands.Command:
-        words = [travel.interpreter(), "-I", "-S", "-B", self.code, "mirror", self.folder, self.job]
+    def _start_mirror(self) -> slurm_cli.Command:
+        words = [code_bundle.interpreter(), "-I", "-S", "-B", self.code, "mirror", self.folder, self.job]
         words.append(str(self.settings["slurm_node_folder"]))
-        return commands.Command(words, commands.environment(os.environ), owner=self)
+        return slurm_cli.Command(words, slurm_cli.environment(os.environ), owner=self)
 
     def _heard(self, entry: dict[str, Any], *, known: bool = False) -> None:
         """Take in an event; what another driver has told already is not told again."""
@@ -413,19 +415,23 @@ class SlurmEngine:
             return  # on a node that Slurm has lost sight of: nothing may run twice
         self._end(self._without_result(seen))
 
-    def _ours(self, seen: commands.JobSeen) -> commands.JobSeen:
+    def _ours(self, seen: slurm_cli.JobSeen) -> slurm_cli.JobSeen:
         """A controller that lost its memory gives numbers anew: what has ours may be another job."""
-        return seen if seen.comment in (self.comment, "") else commands.JobSeen(self.job, "GONE")
+        return seen if seen.comment in (self.comment, "") else slurm_cli.JobSeen(self.job, "GONE")
 
-    def _without_result(self, seen: commands.JobSeen) -> tuple[str, Verdict]:
+    def _without_result(self, seen: slurm_cli.JobSeen) -> tuple[str, Verdict]:
         if self.requeued:
             return "platform", Verdict(FAILED, "Slurm requeued the job, and what was begun is not begun again in place")
         if seen.state == "GONE" and (self.asked_to_stop or self.ended_at is not None):
             return ending("CANCELLED", self.asked_to_stop == "user")
         if not self.began and seen.state in ("FAILED", "COMPLETED"):
             words = _last_line(os.path.join(self.folder, "driver.log"))
-            if not self.away and self.settings["slurm_shared_home"] == "auto" and commands.exit_code(self.job) == away.NOT_SEEN:
-                _write(os.path.join(self.folder, away.UNSHARED), b"")
+            if (
+                not self.away
+                and self.settings["slurm_shared_home"] == "auto"
+                and slurm_cli.exit_code(self.job) == unshared_home.NOT_SEEN
+            ):
+                _write(os.path.join(self.folder, unshared_home.UNSHARED), b"")
                 words = "its node does not see the job's folder; the next attempt takes along what it needs"
                 return "platform", Verdict(FAILED, f"{words} (slurm_shared_home = no does so at once)")
             hint = words or f"does the node see {self.folder}?"
@@ -482,11 +488,11 @@ class SlurmEngine:
         orders = read_lines(os.path.join(folder, "orders"))
         self.asked_to_stop = str(orders[0]["why"]) if orders else ""
         if not self.over:
-            words = ["squeue", "-h", "-t", "all", "-j", self.job, "-o", commands.FORMAT]
-            status, out, err = commands.run(words, commands.environment(os.environ))
+            words = ["squeue", "-h", "-t", "all", "-j", self.job, "-o", slurm_cli.FORMAT]
+            status, out, err = slurm_cli.run(words, slurm_cli.environment(os.environ))
             if status and "Invalid job id" not in err:
                 return UNKNOWN, None
-            seen = self._ours(commands.parse_jobs(out).get(self.job) or commands.JobSeen(self.job, "GONE"))
+            seen = self._ours(slurm_cli.parse_jobs(out).get(self.job) or slurm_cli.JobSeen(self.job, "GONE"))
             if self.away and seen.state == "RUNNING":
                 self._start_mirror()
             for entry in self.journal.read():  # what was said before Slurm said that it is over
@@ -504,7 +510,7 @@ class SlurmEngine:
         record = read_record(os.path.join(folder, "slurm.json"))
         if record is not None:
             for words in _telling(str(record["job"])):
-                commands.run(words, commands.environment(os.environ))
+                slurm_cli.run(words, slurm_cli.environment(os.environ))
 
     # The engine's interface
 
@@ -548,13 +554,13 @@ class SlurmEngine:
         self.asked_to_stop = self.asked_to_stop or why
         if self.job:
             for words in _telling(self.job):
-                commands.Command(words, commands.environment(os.environ), owner=self)
+                slurm_cli.Command(words, slurm_cli.environment(os.environ), owner=self)
         self.force_at = time.monotonic() + (0 if now else grace) + FORCE_SECONDS
         QUEUE.soon()
         return why
 
     def _scancel(self) -> None:
-        commands.Command(["scancel", self.job], commands.environment(os.environ), owner=self)
+        slurm_cli.Command(["scancel", self.job], slurm_cli.environment(os.environ), owner=self)
 
     def close(self) -> None:
         """The job goes on; we only look away."""

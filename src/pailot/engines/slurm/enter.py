@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ...runtime.records import read_record
+from ...runtime.atomic_json import read_record
 
 
 def words(task_folder: str, *, terminal: bool) -> list[str]:

@@ -9,7 +9,7 @@ import json
 import os
 
 from ...planning import placement as placing
-from .request import gres
+from .sbatch_request import gres
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from ...planning import RolePlan
     from ..base import Attempt
-    from .containers import Seen
-    from .request import Component
+    from .container_wrappers import Seen
+    from .sbatch_request import Component
 
 
 def task_folder(attempt: Attempt, role: str, index: int) -> str:

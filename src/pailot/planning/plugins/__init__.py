@@ -7,7 +7,7 @@ entry-point group `pailot.plugins`, which is only looked at for a name the table
 
 from __future__ import annotations
 
-from .steps import PluginError, Steps
+from .plugin_api import PluginError, Steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

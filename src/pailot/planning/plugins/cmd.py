@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...protocol.model import START, SUCCEEDS
-from .steps import PluginError, Steps, on, texts
+from .plugin_api import PluginError, Steps, on, texts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import re
 
 from ...protocol.model import START
 from ..plan import Provision
-from .steps import PluginError, Steps, on, quote, text, texts, variable
+from .plugin_api import PluginError, Steps, on, quote, text, texts, variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

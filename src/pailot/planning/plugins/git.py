@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...protocol.model import START
-from .steps import Steps, on, quote, text, texts
+from .plugin_api import Steps, on, quote, text, texts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

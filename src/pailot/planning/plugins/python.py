@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .steps import PluginError, Steps, text
+from .plugin_api import PluginError, Steps, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

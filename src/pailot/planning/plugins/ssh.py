@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...protocol.model import EXIT, START
 from ..plan import Provision
-from .steps import PluginError, Steps, on, quote
+from .plugin_api import PluginError, Steps, on, quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .steps import Steps
+from .plugin_api import Steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

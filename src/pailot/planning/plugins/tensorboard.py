@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...protocol.model import START
-from .steps import PluginError, Steps, on, quote
+from .plugin_api import PluginError, Steps, on, quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

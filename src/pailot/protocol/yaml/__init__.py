@@ -6,7 +6,7 @@ resolves scalars by other rules, and each costs more time than everything else w
 """
 
 from .document import LIMITS, Document, List, Map, YamlError, new_list, new_map
-from .reading import parse
+from .load import parse
 from .scalars import Timestamp
 
 __all__ = ["LIMITS", "Document", "List", "Map", "Timestamp", "YamlError", "new_list", "new_map", "parse"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..patterns import pattern
+from ..lazy_regex import pattern
 from .document import LIMITS, YamlError
 
 TYPE_CHECKING = False

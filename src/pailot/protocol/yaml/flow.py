@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..patterns import pattern
+from ..lazy_regex import pattern
 from . import scalars
 from .cursor import MARKER
 from .document import List, Map, new_list, new_map
@@ -215,12 +215,12 @@ class Flow(Literals):
 
 def _key_text(key: Any) -> str:
     """A key that is not a string, as JavaScript's String() spells it."""
-    from ..javascript import to_string
+    from ..js_semantics import to_string
 
     return to_string(key)
 
 
 def _shown(value: Any) -> str:
-    from ..javascript import to_string
+    from ..js_semantics import to_string
 
     return f"the text '{value}'" if isinstance(value, str) else to_string(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..patterns import pattern
+from ..lazy_regex import pattern
 from .cursor import Cursor
 
 _SINGLE = pattern(r"'((?:[^']++|'')*)'(?!')")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..patterns import pattern
+from ..lazy_regex import pattern
 from . import scalars
 from .cursor import MARKER, SPACES
 from .document import List, Map, new_list, new_map

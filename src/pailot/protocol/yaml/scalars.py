@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..patterns import pattern
+from ..lazy_regex import pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

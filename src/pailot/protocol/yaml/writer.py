@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ..patterns import pattern
+from ..lazy_regex import pattern
 from . import scalars
 
 TYPE_CHECKING = False

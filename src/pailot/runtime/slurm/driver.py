@@ -18,9 +18,9 @@ import time
 
 from ...lifecycle import retry, states
 from ...lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
-from ..records import append_line, read_lines, read_record, write_record
-from ..stops import claim_stop
-from . import allocation, carry, step, unpack
+from ..atomic_json import append_line, read_lines, read_record, write_record
+from ..stop_reason import claim_stop
+from . import allocation, folder_sync, step, unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -443,7 +443,7 @@ class Runner:
             if event["event"] == "ready":
                 self.place = event
             elif event["event"] == "piece":
-                carry.put(self.driver.folder, event["path"], event["offset"], binascii.a2b_base64(event["data"]))
+                folder_sync.put(self.driver.folder, event["path"], event["offset"], binascii.a2b_base64(event["data"]))
             elif event["event"] == "final":
                 self._ended(event["final"])
             else:

@@ -11,9 +11,9 @@ def main() -> int:
     if kind == "driver":
         from .driver import main as run
     elif kind == "fetch":
-        from .fetch import main as run
+        from .sync_sender import main as run
     elif kind == "mirror":
-        from .mirror import main as run
+        from .sync_receiver import main as run
     else:
         from .step import main as run
     return run(words)

@@ -14,13 +14,13 @@ import select
 import signal
 
 from .. import processes
-from ..channel import Channel
+from ..atomic_json import read_record, write_record
 from ..ports import Ports
-from ..records import read_record, write_record
 from ..shim import run_and_exit
-from ..stops import claim_stop
-from ..task import Task
-from .carry import Tree
+from ..shim_events import Channel
+from ..stop_reason import claim_stop
+from ..task_spec import Task
+from .folder_sync import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from ..answers.jobs import detail, old_attempt
-from ..answers.tasks import task_history
-from ..answers.words import role_name, role_names
-from ..http import HttpError, json_response, text_response
-from ..routing import Routes
 from ..schemas import a, many
+from ..serializers.jobs import detail, old_attempt
+from ..serializers.openpai_terms import role_name, role_names
+from ..serializers.tasks import task_history
+from ..toolkit.http import HttpError, json_response, text_response
+from ..toolkit.routing import Routes
 from .jobs import full_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..http import Request, Response
+    from ..toolkit.http import Request, Response
 
 routes = Routes("jobs")
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 
-from ...protocol.shape import Number, Record, Text
-from ..answers.clusters import cluster_json, sku_json
-from ..bodies import check
-from ..first import shares_of
-from ..http import HttpError, json_response
-from ..routing import ADMIN, READER, TOKEN, Query, Routes
+from ...protocol.schema_types import Number, Record, Text
+from ..bootstrap import shares_of
 from ..schemas import MESSAGE, OBJECT, SKUS, a, by_name
+from ..serializers.clusters import cluster_json, sku_json
+from ..toolkit.bodies import check
+from ..toolkit.http import HttpError, json_response
+from ..toolkit.routing import ADMIN, READER, TOKEN, Query, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ...service.team.values import CapacityReport
-    from ..http import Request, Response
+    from ...jobserver.models import CapacityReport
+    from ..toolkit.http import Request, Response
 
 routes = Routes("virtual clusters")
 _RESOURCES = Record(

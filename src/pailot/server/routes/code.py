@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from ..http import HttpError, Response, json_response
-from ..routing import Routes
 from ..schemas import SWITCH, TEXT, record
+from ..toolkit.http import HttpError, Response, json_response
+from ..toolkit.routing import Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..http import Request
+    from ..toolkit.http import Request
 
 routes = Routes("code")
 

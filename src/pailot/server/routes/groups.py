@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from ...protocol.shape import Anything, Flag, Record, Text
-from ...service.accounts import NoSuchGroup
-from ...service.team.errors import Conflict
-from ..bodies import check
-from ..http import HttpError, json_response
-from ..routing import ADMIN, TOKEN, TOKEN_ADMIN, Routes
+from ...jobserver.accounts import NoSuchGroup
+from ...jobserver.errors import Conflict
+from ...protocol.schema_types import Anything, Flag, Record, Text
 from ..schemas import MESSAGE, SWITCH, TEXT, a, many, record
+from ..toolkit.bodies import check
+from ..toolkit.http import HttpError, json_response
+from ..toolkit.routing import ADMIN, TOKEN, TOKEN_ADMIN, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from ...store.server import Group
-    from ..http import Request, Response
+    from ..toolkit.http import Request, Response
 
 routes = Routes("groups")
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ... import __version__
-from ..http import json_response, text_response
-from ..routing import OPEN, Routes
 from ..schemas import INFO, TEXT, record
+from ..toolkit.http import json_response, text_response
+from ..toolkit.routing import OPEN, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..http import Request, Response
+    from ..toolkit.http import Request, Response
 
 routes = Routes("info")
 _METHODS = ("GET", "POST", "PUT", "DELETE")

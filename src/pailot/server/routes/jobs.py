@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 
 from ...protocol.convert import to_v2
-from ...protocol.shape import Flag, Record, Text
+from ...protocol.schema_types import Flag, Record, Text
 from ...protocol.v1 import V1Document, looks_like_v1
 from ...protocol.yaml import YamlError, parse
-from ...service.folder import JobFolder
-from ...service.runs import held_tasks, listed
+from ...runs.queries import held_tasks, listed
+from ...runs.run_folder import JobFolder
 from ...store.server import ORDERS, JobQuery
-from ..answers import jobs as answers
-from ..answers.events import events
-from ..bodies import check
-from ..http import JSON, YAML, HttpError, Response, json_response, to_json
-from ..routing import Query, Routes
 from ..schemas import DONE, JOB_LIST, OBJECT, SENT, a
+from ..serializers import jobs as answers
+from ..serializers.events import events
+from ..toolkit.bodies import check
+from ..toolkit.http import JSON, YAML, HttpError, Response, json_response, to_json
+from ..toolkit.routing import Query, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...store.server import JobRecord, ServerStore
-    from ..http import Request
+    from ..toolkit.http import Request
 
 routes = Routes("jobs")
 

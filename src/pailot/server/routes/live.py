@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from ..http import HttpError
-from ..routing import Query, Routes
-from ..sse import event, last_id, stream
+from ..toolkit.http import HttpError
+from ..toolkit.routing import Query, Routes
+from ..toolkit.sse import event, last_id, stream
 from .jobs import full_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ...service.team.values import Event
-    from ..http import Request, Response
+    from ...jobserver.models import Event
+    from ..toolkit.http import Request, Response
 
 routes = Routes("live")
 _AFTER = (Query("after", "The id of the last event seen; the header Last-Event-ID does the same."),)

@@ -6,10 +6,10 @@ import codecs
 from urllib.parse import quote
 
 from ...runtime.logs import STREAMS
-from ..http import TEXT, HttpError, Response, Stream, json_response
-from ..routing import KEY, Query, Routes
 from ..schemas import a
-from ..sse import event, last_id, stream
+from ..toolkit.http import TEXT, HttpError, Response, Stream, json_response
+from ..toolkit.routing import KEY, Query, Routes
+from ..toolkit.sse import event, last_id, stream
 from .attempts import role_of, whole
 from .jobs import full_name
 
@@ -17,9 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from ...service.team.logs import Log
-    from ...service.team.values import LogPiece
-    from ..http import Headers, Request
+    from ...jobserver.logs import Log
+    from ...jobserver.models import LogPiece
+    from ..toolkit.http import Headers, Request
 
 routes = Routes("logs")
 

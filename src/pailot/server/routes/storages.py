@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from ...protocol.shape import Anything, Flag, Record, Text
-from ..bodies import check
-from ..http import HttpError, json_response
-from ..routing import ADMIN, TOKEN, Query, Routes
+from ...protocol.schema_types import Anything, Flag, Record, Text
 from ..schemas import MESSAGE, OLD_SERVER, OLD_STORAGE, STORAGE, a, many, record
+from ..toolkit.bodies import check
+from ..toolkit.http import HttpError, json_response
+from ..toolkit.routing import ADMIN, TOKEN, Query, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ..http import Request, Response
+    from ..toolkit.http import Request, Response
 
 routes = Routes("storages")
 _SECRET = ("password", "accountKey", "accountSASToken")

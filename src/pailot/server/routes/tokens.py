@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ...protocol.shape import OneOf, Record, Text, Whole
-from ...service.accounts import LIFE_SECONDS, LONGEST_LIFE, SHORTEST_LIFE, NoSuchUser
-from ..bodies import check
-from ..http import HttpError, json_response
-from ..routing import BROWSER, OPEN, TOKEN, Routes
+from ...jobserver.accounts import LIFE_SECONDS, LONGEST_LIFE, SHORTEST_LIFE, NoSuchUser
+from ...protocol.schema_types import OneOf, Record, Text, Whole
 from ..schemas import LOGIN, MESSAGE, SWITCH, TEXT, many, record
+from ..toolkit.bodies import check
+from ..toolkit.http import HttpError, json_response
+from ..toolkit.routing import BROWSER, OPEN, TOKEN, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..http import Request, Response
+    from ..toolkit.http import Request, Response
 
 routes = Routes("tokens")
 _LOGIN = Record(

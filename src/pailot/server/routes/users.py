@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from ...protocol.shape import Anything, Flag, ListOf, Record, Text
-from ...service.accounts import NoSuchUser
-from ...service.team.errors import Conflict
-from ..bodies import check
-from ..http import HttpError, json_response
-from ..routing import ADMIN, BROWSER, TOKEN, Routes
+from ...jobserver.accounts import NoSuchUser
+from ...jobserver.errors import Conflict
+from ...protocol.schema_types import Anything, Flag, ListOf, Record, Text
 from ..schemas import MESSAGE, a, many
+from ..toolkit.bodies import check
+from ..toolkit.http import HttpError, json_response
+from ..toolkit.routing import ADMIN, BROWSER, TOKEN, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ...service.accounts import Account
-    from ..http import Request, Response
+    from ...jobserver.accounts import Account
+    from ..toolkit.http import Request, Response
 
 routes = Routes("users")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...protocol.v1 import job_shape
-from ..answers.v1 import v1_detail, v1_item
-from ..bodies import parse_body
-from ..http import YAML, HttpError, Response, decode, json_response, to_json
-from ..routing import READER, Query, Routes
 from ..schemas import MESSAGE, OBJECT, TEXT, a, many, record
+from ..serializers.v1 import v1_detail, v1_item
+from ..toolkit.bodies import parse_body
+from ..toolkit.http import YAML, HttpError, Response, decode, json_response, to_json
+from ..toolkit.routing import READER, Query, Routes
 from .jobs import EXECUTION, config_json, execute, job_query
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...store.server import JobQuery, ServerStore
-    from ..http import Request
+    from ..toolkit.http import Request
 
 routes = Routes("version 1", "/api/v1")
 _SENT = {202: "The job is kept, and will run"}

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ...protocol.shape import Flag, ListOf, OneOf, Record, Text
-from ...service.team.errors import Conflict
-from ..bodies import check
-from ..http import HttpError, json_response
-from ..routing import ADMIN, Routes
+from ...jobserver.errors import Conflict
+from ...protocol.schema_types import Flag, ListOf, OneOf, Record, Text
 from ..schemas import MESSAGE
+from ..toolkit.bodies import check
+from ..toolkit.http import HttpError, json_response
+from ..toolkit.routing import ADMIN, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..http import Request, Response
+    from ..toolkit.http import Request, Response
 
 routes = Routes("version 1", "/api/v1")
 _PUT = Record(

@@ -19,7 +19,7 @@ from .accounts import Accounts
 from .database import SQLite
 from .jobs import Jobs
 from .migrations import check_form, migrate
-from .records import (
+from .models import (
     APPLICATION,
     BROWSER,
     ORDERS,
@@ -113,7 +113,7 @@ class ServerStore:
 
     def verify(self, box: SecretBox | None = None) -> list[str]:
         """Everything that is wrong with what is kept, a line each; with the keys also what is sealed."""
-        from .checking import verify
+        from .integrity import verify
 
         return verify(self, box)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from . import sealed
+from . import sealed_columns
 from .database import Duplicate
-from .records import Failures, Group, NameTaken, Token, User
+from .models import Failures, Group, NameTaken, Token, User
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class Accounts:
     def seal_with(self, box: SecretBox) -> None:
         """From now on extensions of users and storages, which may hold keys and passwords, are sealed; what is there, too."""
         self._box = box
-        if sealed.in_clear(self._database):
-            sealed.seal_all(self._database, box)
+        if sealed_columns.in_clear(self._database):
+            sealed_columns.seal_all(self._database, box)
 
     # Users
 
@@ -160,14 +160,14 @@ class Accounts:
     # Storages and virtual clusters
 
     def put_storage(self, name: str, data: Mapping[str, Any]) -> None:
-        self._put("storages", name, sealed.text_of(self._box, "storages", name, data))
+        self._put("storages", name, sealed_columns.text_of(self._box, "storages", name, data))
 
     def storage(self, name: str) -> dict[str, Any] | None:
         return self.storages().get(name)
 
     def storages(self) -> dict[str, dict[str, Any]]:
         """All of them, by name."""
-        return {name: sealed.data_of(self._box, "storages", name, text) for name, text in self._all("storages")}
+        return {name: sealed_columns.data_of(self._box, "storages", name, text) for name, text in self._all("storages")}
 
     def remove_storage(self, name: str) -> bool:
         return self._remove("storages", name)
@@ -224,12 +224,12 @@ class Accounts:
 
     def _column(self, table: str, name: str, field: str, value: Any) -> Any:
         if (table, field) == ("users", "extension"):
-            return sealed.text_of(self._box, table, name, value)
+            return sealed_columns.text_of(self._box, table, name, value)
         return json.dumps(value) if field in JSON_FIELDS else value
 
     def _user(self, row: Row) -> User:
         username, email, password_hash, grouplist, kept, unix_user, created = row
-        extension = sealed.data_of(self._box, "users", username, kept)
+        extension = sealed_columns.data_of(self._box, "users", username, kept)
         return User(username, email, password_hash, tuple(json.loads(grouplist)), extension, unix_user, created)
 
 

@@ -12,8 +12,8 @@ import sqlite3
 import threading
 
 from .. import StoreError
-from ..failures import reason
-from .records import BadValue
+from ..sqlite_errors import reason
+from .models import BadValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import json
 from ...lifecycle.states import JOB_STATES
 from .database import Duplicate
 from .listing import LISTED, Listing
-from .records import (
+from .models import (
     EXECUTION_TYPES,
     PRIORITIES,
     BadValue,

@@ -11,10 +11,10 @@ import threading
 from array import array
 from bisect import bisect_left, bisect_right
 
-from . import scanning
-from .columns import Bits, Category, Names, Order, extended, from_bytes, nth, places
-from .records import ORDERS, BadValue, label_mark, marks_of, tag_mark
-from .scanning import Found
+from . import sql_listing
+from .bitmap_columns import Bits, Category, Names, Order, extended, from_bytes, nth, places
+from .models import ORDERS, BadValue, label_mark, marks_of, tag_mark
+from .sql_listing import Found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .database import Database
-    from .records import JobQuery, JobRecord
+    from .models import JobQuery, JobRecord
 
 CATEGORIES = {
     "user": "username",
@@ -349,7 +349,7 @@ class Listing:
                 known = wanted.issubset((*columns.marks, *marked))
                 if columns is self._columns and known:  # else another thread has put something in their place
                     return columns.find(query, marked, keep=columns.mark_changes == changes)
-        return scanning.find(self._database, query)
+        return sql_listing.find(self._database, query)
 
     def apply(self, change: Callable[[Columns], None]) -> None:
         """Something was written and is durable."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from .records import CodeBlob, NoSuchRecord, Notice
+from .models import CodeBlob, NoSuchRecord, Notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

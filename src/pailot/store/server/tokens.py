@@ -12,7 +12,7 @@ import hmac
 import json
 import os
 
-from ...protocol.problems import PailotError
+from ...errors import PailotError
 from ..secrets import KeyFile
 
 TYPE_CHECKING = False

@@ -1,0 +1,287 @@
+"""What a person sees of a run: its logs as they come, a word on every retry, one status line on a terminal."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import time
+
+from ..progress import Pace, Progress, to_terminal, width
+from ..runs.driver import Watcher
+from ..runtime import logs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from ..planning import Plan
+    from ..runs.run_folder import JobFolder
+
+CHUNK = 1 << 16
+
+
+class Live(Watcher):
+    """Prints logs and events; a slow or closed terminal never holds up the run."""
+
+    def __init__(self, folder: JobFolder, plan: Plan, *, quiet: bool = False, to_stderr: bool = False) -> None:
+        self.folder, self.plan, self.quiet = folder, plan, quiet
+        self.single = plan.task_count == 1
+        self.out, self.err = (2, 2) if to_stderr else (1, 2)
+        self.sources: dict[tuple[int, str, int, int, str], Source] = {}
+        self.waiting: dict[int, list[bytes]] = {1: [], 2: []}
+        self.outlets = {target: _without_blocking(target) for target in (1, 2)}
+        self.closed: set[int] = set()
+        self.ends: dict[tuple[int, str, int], int] = {}
+        """The last attempt of each task that has ended."""
+        self.status = StatusLine(plan) if os.isatty(2) and not quiet else None
+        self.pace = Pace()
+
+    def started(self, attempt: int, notes: list[str]) -> None:
+        for note in notes:
+            self._say(note)
+        if self.status:
+            self.status.begin()
+
+    def happened(self, event: Mapping[str, Any]) -> None:
+        if event["event"] == "progress":
+            self.moved(Progress.from_dict(event))
+            return
+        words = event_words(event, self.plan.name)
+        if words and event["event"] == "waiting" and not self.quiet:
+            to_terminal(f"pailot: {words}\n")  # the driver is about to block; nobody else would print it
+        elif words:
+            self._say(words)
+        if event["event"] == "task-ended" and "taskAttempt" in event:
+            self.ends[event["attempt"], event["role"], event["index"]] = event["taskAttempt"]
+        if self.status:
+            self.status.happened(event)
+
+    def moved(self, progress: Progress) -> None:
+        due = self.pace.is_due(progress)
+        if self.status:
+            self.status.moving = "" if progress.ended else progress.line()
+            self.status.tick(self._busy())
+        if due and (progress.ended or not self.status):
+            self._say(progress.line())
+
+    def grown(self, attempt: int, role: str, index: int, task_attempt: int) -> None:
+        for stream in ("stdout", "stderr") if self.single else ("all",):
+            key = (attempt, role, index, task_attempt, stream)
+            source = self.sources.get(key)
+            if source is None:
+                path = os.path.join(self.folder.task(attempt, role, index), "attempts", str(task_attempt))
+                prefix = b"" if self.single else f"[{role}:{index}] ".encode()
+                source = self.sources[key] = Source(path, stream, prefix, self.err if stream == "stderr" else self.out)
+            source.behind = True
+
+    def descriptors(self) -> Mapping[int, Callable[[], None]]:
+        wanted = {source.target for source in self.sources.values() if source.behind}
+        wanted |= {target for target, lines in self.waiting.items() if lines}
+        ways: dict[int, Callable[[], None]] = {}
+        for target in wanted - self.closed:
+            ways[self.outlets[target]] = lambda target=target: self._serve(target)  # type: ignore[misc]  # bound early
+        return ways
+
+    def timeout(self) -> float | None:
+        return 1.0 if self.status else None
+
+    def tick(self) -> None:
+        if self.status:
+            self.status.tick(self._busy())
+
+    def finished(self, verdict: Mapping[str, Any]) -> None:
+        """Everything that is left; the run is over, so this may take its time."""
+        for attempt in range(self.folder.attempts()):
+            self._catch_up(attempt)
+        for target in (1, 2):
+            while target not in self.closed and self._write_some(target, last=True):
+                pass
+        if self.status:
+            self.status.clear()
+
+    def _catch_up(self, attempt: int) -> None:
+        """What we were not told of: a log that has grown since we looked, or that nobody had told of at all."""
+        for role in self.plan.roles.values():
+            for index in range(role.instances):
+                for number in self._attempts(attempt, role.name, index):
+                    if not self._is_empty(attempt, role.name, index, number):
+                        self.grown(attempt, role.name, index, number)
+
+    def _attempts(self, attempt: int, role: str, index: int) -> Iterable[int]:
+        last = self.ends.get((attempt, role, index))
+        if last is not None:
+            return range(last + 1)
+        try:
+            names = os.listdir(os.path.join(self.folder.task(attempt, role, index), "attempts"))
+        except OSError:
+            return ()  # it never began
+        return sorted(int(name) for name in names)
+
+    def _is_empty(self, attempt: int, role: str, index: int, number: int) -> bool:
+        try:
+            path = os.path.join(self.folder.task(attempt, role, index), "attempts", str(number), logs.ALL)
+            return os.stat(path).st_size == 0
+        except OSError:
+            return False  # not there, or being rotated: who reads it will see
+
+    def _write_some(self, target: int, *, last: bool = False) -> bool:
+        """A little of what is waiting for a descriptor; answers whether there is more."""
+        data = self._next(target, last=last)
+        if data is None:
+            return False
+        if self.status:
+            self.status.clear()
+        try:
+            data = data[os.write(self.outlets[target], data) :]
+        except BlockingIOError:
+            pass  # its reader is slow; the rest waits
+        except OSError:
+            self.closed.add(target)  # nobody reads any more; the run goes on
+            return False
+        if data:
+            self.waiting[target].insert(0, data)
+            if last:
+                select.select([], [self.outlets[target]], [])
+        return True
+
+    def _serve(self, target: int) -> None:
+        self._write_some(target)
+
+    def _next(self, target: int, *, last: bool) -> bytes | None:
+        if self.waiting[target]:
+            return self.waiting[target].pop(0)
+        for key, source in list(self.sources.items()):
+            if source.target == target and source.behind:
+                data = source.read(last=last)
+                if data:
+                    return data
+                if last:
+                    del self.sources[key]
+        return None
+
+    def _say(self, words: str) -> None:
+        if not self.quiet:
+            self.waiting[2].append(f"pailot: {words}\n".encode())
+
+    def _busy(self) -> bool:
+        return any(source.behind for source in self.sources.values()) or any(self.waiting.values())
+
+
+class Source:
+    """One log file and how far it was shown."""
+
+    def __init__(self, folder: str, stream: str, prefix: bytes, target: int) -> None:
+        self.folder, self.stream, self.prefix, self.target = folder, stream, prefix, target
+        self.offset = 0
+        self.behind = True
+        self.partial = b""
+
+    def read(self, *, last: bool) -> bytes:
+        """The next piece to show, whole lines only where there is a prefix."""
+        data, self.offset = logs.read(self.folder, self.stream, self.offset, CHUNK)
+        if not data:
+            self.behind = False
+            if last and self.partial:
+                rest, self.partial = self.partial, b""
+                return self.prefix + rest + b"\n"
+            return b""
+        if not self.prefix:
+            return data
+        lines = (self.partial + data).split(b"\n")
+        self.partial = lines.pop()
+        shown = b"".join(self.prefix + line + b"\n" for line in lines)
+        return shown or self.read(last=last)
+
+
+class StatusLine:
+    """One line below the logs: roles, running, failed, retries, time. It is drawn again only when it says something else."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.began = time.monotonic()
+        self.running = self._all()
+        self.failed = self.retries = 0
+        self.shown = ""
+        self.moving = ""
+        """How far an input or output is on its way, while it is."""
+        self.colour = not os.environ.get("NO_COLOR")
+
+    def begin(self) -> None:
+        self.began = time.monotonic()
+
+    def happened(self, event: Mapping[str, Any]) -> None:
+        kind = event["event"]
+        self.retries += kind in ("task-retry", "job-retry")
+        if kind == "task-ended":
+            self.running[event["role"]] -= 1
+            self.failed += event.get("outcome") == "failed"
+        elif kind == "job-retry":
+            self.running, self.failed = self._all(), 0
+
+    def tick(self, busy: bool) -> None:
+        if busy:
+            return
+        text = self.text()[: width() - 1]
+        if text != self.shown:
+            to_terminal(f"\r\033[2m{text}\033[0m\033[K" if self.colour else f"\r{text}\033[K")
+            self.shown = text
+
+    def text(self) -> str:
+        """The whole of it, as wide as it is."""
+        if self.moving:
+            return self.moving
+        roles = self.plan.roles.values()
+        parts = [self.plan.name, f"{sum(self.running.values())} of {self.plan.task_count} running"]
+        if len(roles) > 1:
+            parts[1] += f" ({', '.join(f'{role.name} {self.running[role.name]}/{role.instances}' for role in roles)})"
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        if self.retries:
+            parts.append("1 retry" if self.retries == 1 else f"{self.retries} retries")
+        parts.insert(1, f"{int(time.monotonic() - self.began)} s")
+        return " · ".join(parts)
+
+    def clear(self) -> None:
+        if self.shown:
+            to_terminal("\r\033[K")
+            self.shown = ""
+
+    def _all(self) -> dict[str, int]:
+        return {role.name: role.instances for role in self.plan.roles.values()}
+
+
+def event_words(event: Mapping[str, Any], name: str) -> str:
+    """What is worth saying of an event, in words; nothing for most."""
+    kind = event["event"]
+    if kind == "task-retry":
+        return (
+            f"{event['role']}:{event['index']} {event['reason']}; trying again ({event['attempt']} of {event['of']}){_in(event)}"
+        )
+    if kind == "job-retry":
+        return f"{event['reason']}; trying the job again: {event['why']}{_in(event)}"
+    if kind == "task-held":
+        until = time.strftime("%H:%M:%S", time.localtime(event["until"]))
+        task = f"{event['role']}:{event['index']}"
+        way = f"pailot enter {name} {event['role']} {event['index']}"
+        return f"{task} {event['reason']}; it is kept until {until}: {way}"
+    if kind == "waiting":
+        return str(event["reason"])
+    if kind == "interrupt":
+        return "stopping; once more to kill it now" if event["times"] == 1 else "killing it now"
+    return ""
+
+
+def _without_blocking(target: int) -> int:
+    """A descriptor for the same pipe or terminal that never blocks us, without changing that of others."""
+    try:
+        if not (stat.S_ISFIFO(os.fstat(target).st_mode) or os.isatty(target)):
+            return target  # a file takes what it is given
+        return os.open(f"/proc/self/fd/{target}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError:
+        return target
+
+
+def _in(event: Mapping[str, Any]) -> str:
+    return f" in {event['seconds']:.1f} s" if event["seconds"] >= 0.05 else ""

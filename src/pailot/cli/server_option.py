@@ -1,0 +1,67 @@
+"""Which server a command asks, and the words that servers and local runs share."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..errors import PailotError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from typing import Any
+
+    from ..client.api import Client
+
+
+def add_server_option(parser: ArgumentParser) -> None:
+    parser.add_argument("--server", metavar="URL", help="ask this server; 'none': the runs of this machine")
+
+
+def client_of(args: Namespace) -> Client | None:
+    """The server that the option, `PAILOT_SERVER` or the last login names; None for local runs."""
+    from ..client.credentials import chosen
+
+    login = chosen(args.server)
+    if login is None:
+        return None
+    from ..client.api import Client
+
+    return Client(login.server, login.token, login.user)
+
+
+def need_client(args: Namespace) -> Client:
+    """The same, where nothing can be done without one."""
+    client = client_of(args)
+    if client is None:
+        raise PailotError("no server is chosen: pailot login ADDRESS, or name one with --server or PAILOT_SERVER")
+    return client
+
+
+def job_name(client: Client, name: str) -> str:
+    """`user~name`, as servers call a job; a bare name is the caller's."""
+    return name if "~" in name else f"{client.user}~{name}"
+
+
+def read_password(file: str | None, prompt: str) -> str:
+    """A password from a file ('-': standard input), or asked for; never from the command line, where others see it."""
+    if file == "-":
+        return sys.stdin.readline().rstrip("\n")
+    if file:
+        try:
+            with open(file, encoding="utf-8") as stream:
+                return stream.readline().rstrip("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise PailotError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if not os.isatty(0):
+        raise PailotError("there is no terminal to ask for the password; give it with --password-file FILE ('-': standard input)")
+    from getpass import getpass
+
+    return getpass(prompt)
+
+
+def print_json(value: Any) -> None:
+    import json
+
+    print(json.dumps(value, indent=2))

@@ -1,0 +1,414 @@
+"""A server's API, a method for each route that we use. JOB is `user~name`; a bare name means a job of the caller."""
+
+from __future__ import annotations
+
+import json
+
+from ..values import Value
+from . import sse
+from .errors import Denied, NotFound, NotTheApi, Refused, Unreachable, WireError
+from .http import TIMEOUT, Http
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any, Self
+
+    from ..progress import Progress
+    from .code_archive import Packed
+    from .http import Reply
+    from .sse import Event
+
+FINAL = frozenset(("SUCCEEDED", "FAILED", "STOPPED"))
+V2 = "/api/v2"
+UPLOAD_TIMEOUT = 3600.0
+
+
+class LogPiece(Value):
+    """A piece of a log: whose it is, the offset after it, and the id to go on from."""
+
+    attempt: int
+    task_attempt: int
+    offset: int
+    text: str
+    id: str = ""
+
+
+class Client:
+    """Talks to one server as one user."""
+
+    def __init__(self, server: str, token: str = "", user: str = "", *, timeout: float = TIMEOUT) -> None:
+        self.http = Http(server, token, timeout=timeout)
+        self.server = self.http.server
+        self._user = user
+
+    @property
+    def token(self) -> str:
+        return self.http.token
+
+    @property
+    def user(self) -> str:
+        """Whose token it is; the server is asked where that is not known."""
+        if not self._user:
+            try:
+                self._user = str(self.whoami().get("username") or "")
+            except NotFound:
+                raise NotTheApi(f"{self.server} answers, but not as OpenPAI's API does") from None
+        return self._user
+
+    def close(self) -> None:
+        self.http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # The server, and who one is there
+
+    def info(self) -> dict[str, Any]:
+        """Name, version and way of logging in; needs no token."""
+        return self._get("/info")
+
+    def about(self) -> dict[str, Any]:
+        """What a Pailot server tells of itself to who is logged in; `warnings` is what its users should know."""
+        return self._get("/server")
+
+    def login(self, username: str, password: str, expiration: float | None = None) -> dict[str, Any]:
+        """Exchange a password for a token, which this client uses from now on."""
+        body: dict[str, Any] = {"username": username, "password": password}
+        if expiration is not None:
+            body["expiration"] = int(expiration)
+        try:
+            answer: dict[str, Any] = self._json("POST", "/authn/basic/login", body)
+        except Refused as error:  # OpenPAI answers 400 to a wrong password
+            if error.code in ("IncorrectPasswordError", "NoUserError"):
+                raise Denied(error.message, error.status, error.code) from None
+            raise
+        self.http.token, self._user = answer["token"], answer["user"]
+        return answer
+
+    def logout(self) -> None:
+        """Have the token of this login revoked."""
+        self._json("DELETE", "/authn/basic/logout")
+
+    def whoami(self) -> dict[str, Any]:
+        """What the token says: `username`, `application`, `admin`."""
+        return self._get("/tokens/check")
+
+    def tokens(self) -> list[str]:
+        found: list[str] = self._get("/tokens")["tokens"]
+        return found
+
+    def create_token(self) -> str:
+        """A token for programs, which does not expire."""
+        made: str = self._json("POST", "/tokens/application", {})["token"]
+        return made
+
+    def revoke_token(self, token: str) -> None:
+        self._json("DELETE", f"/tokens/{_part(token)}")
+
+    def users(self) -> list[dict[str, Any]]:
+        return self._list("/users")
+
+    def get_user(self, username: str) -> dict[str, Any]:
+        return self._get(f"/users/{_part(username)}")
+
+    def create_user(
+        self,
+        username: str,
+        password: str,
+        *,
+        email: str = "",
+        admin: bool = False,
+        virtual_clusters: Sequence[str] = (),
+        unix_user: str = "",
+    ) -> dict[str, Any]:
+        """Answers what the server says to it: `message`, and `warnings` of what follows from it."""
+        body: dict[str, Any] = {"username": username, "password": password, "admin": admin, "extension": {}}
+        if email:
+            body["email"] = email
+        if virtual_clusters:
+            body["virtualCluster"] = list(virtual_clusters)
+        if unix_user:
+            body["unixUser"] = unix_user
+        answer: dict[str, Any] = self._json("POST", "/users", body)
+        return answer
+
+    def update_user(self, username: str, **data: Any) -> None:
+        """Change `email`, `virtualCluster`, `admin`, `password`, `unixUser` or `extension`; for admins."""
+        self._json("PUT", "/users", {"patch": True, "data": {"username": username, **data}})
+
+    def change_password(self, username: str, old: str, new: str) -> None:
+        self._json("PUT", f"/users/{_part(username)}/password", {"oldPassword": old, "newPassword": new})
+
+    def remove_user(self, username: str) -> None:
+        self._json("DELETE", f"/users/{_part(username)}")
+
+    def virtual_clusters(self) -> dict[str, Any]:
+        return self._get("/virtual-clusters")
+
+    def storages(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._get("/storages")["storages"]
+        return found
+
+    # Jobs
+
+    def submit(self, text: str, *, code: str = "") -> str:
+        """Submit a job file; `code` is the archive's name that `send_code` answered. Answers the job's full name."""
+        query = f"?code={code}" if code else ""
+        data = self._request("POST", f"/jobs{query}", text.encode(), {"Content-Type": "text/yaml"}).json()
+        name = data.get("name") if isinstance(data, dict) else None
+        return str(name or "")
+
+    def jobs(self, **query: Any) -> list[dict[str, Any]]:
+        """Jobs, newest first: `username`, `state`, `vc`, `keyword`, `tagsContain`, `order`, `offset`, `limit`, …"""
+        return self._list(f"/jobs{_query(query)}")
+
+    def jobs_and_total(self, **query: Any) -> tuple[list[dict[str, Any]], int]:
+        found = self._get(f"/jobs{_query({**query, 'withTotalCount': 'true'})}")
+        return found["data"], int(found["totalCount"])
+
+    def job(self, job: str, attempt: int | None = None) -> dict[str, Any]:
+        """A job as OpenPAI describes it."""
+        return self._get(f"/jobs/{_part(job)}" + ("" if attempt is None else f"/attempts/{attempt}"))
+
+    def record(self, job: str, attempt: int | None = None) -> dict[str, Any]:
+        """A job as `pailot show --json` prints it, with its tasks in an attempt, or in the last."""
+        return self._get(f"/jobs/{_part(job)}/record{_query({'attempt': attempt})}")
+
+    def journal(self, job: str) -> list[dict[str, Any]]:
+        """What happened, as `pailot events --json` prints it."""
+        return self._list(f"/jobs/{_part(job)}/journal")
+
+    def why(self, job: str) -> dict[str, Any]:
+        """`lines` that say why a job is in the state it is in."""
+        return self._get(f"/jobs/{_part(job)}/why")
+
+    def config(self, job: str) -> str:
+        """The job file, secrets masked."""
+        return self._request("GET", f"/jobs/{_part(job)}/config", None, {"Accept": "text/yaml"}).text()
+
+    def events(self, job: str) -> list[dict[str, Any]]:
+        """What OpenPAI calls events."""
+        found: list[dict[str, Any]] = self._get(f"/jobs/{_part(job)}/events")["data"]
+        return found
+
+    def task(self, job: str, attempt: int, role: str, index: int) -> dict[str, Any]:
+        """A task with all its attempts, the newest first."""
+        return self._get(f"/jobs/{_part(job)}/attempts/{attempt}/taskRoles/{_part(role)}/taskIndex/{index}/attempts")
+
+    def stop(self, job: str, *, now: bool = False) -> None:
+        """Ask for a job to be stopped; the answer does not wait for it."""
+        body = {"value": "STOP", **({"now": True} if now else {})}
+        self._json("PUT", f"/jobs/{_part(job)}/executionType", body)
+
+    def rerun(self, job: str, *, name: str | None = None, secrets: Mapping[str, str] | None = None) -> str:
+        """The same job again, under another name; answers that."""
+        body: dict[str, Any] = {}
+        if name:
+            body["name"] = name
+        if secrets:
+            body["secrets"] = dict(secrets)
+        return str(self._json("POST", f"/jobs/{_part(job)}/rerun", body)["name"])
+
+    def delete(self, job: str) -> None:
+        """Remove a job that is over."""
+        self._json("DELETE", f"/jobs/{_part(job)}")
+
+    def add_tag(self, job: str, tag: str) -> None:
+        self._json("PUT", f"/jobs/{_part(job)}/tag", {"value": tag})
+
+    def remove_tag(self, job: str, tag: str) -> None:
+        self._json("DELETE", f"/jobs/{_part(job)}/tag", {"value": tag})
+
+    def wait(self, job: str, *, timeout: float | None = None, patience: float = sse.PATIENCE) -> dict[str, Any] | None:
+        """Until a job is over; answers its record, or None when the time is up first.
+
+        It is told by the server; where the line breaks or is silent it looks again, over a restart of the server, too.
+        """
+        import time
+
+        end = None if timeout is None else time.monotonic() + timeout
+        record = self.record(job)
+        if record["state"] in FINAL:
+            return record
+        silence = sse.SILENCE if timeout is None else max(0.05, min(sse.SILENCE, timeout))
+        for event in self.live(job, patience=patience, silence=silence):
+            if event is None or event.event == "end" or _says_final(event):
+                try:
+                    record = self.record(job)
+                except Unreachable:
+                    continue  # the stream knows how long to be patient
+                if record["state"] in FINAL:
+                    return record
+            if end is not None and time.monotonic() >= end:
+                return None
+        return self.record(job)
+
+    def live(self, job: str, last_id: str = "", http: Http | None = None, **options: float) -> Iterator[Event | None]:
+        """Events of one job: `job`, `task`, at last `end`; None says that something may have been missed.
+
+        `http` is a connection for it alone, which another thread may interrupt.
+        """
+        return self._follow(f"/jobs/{_part(job)}/live", last_id, http, **options)
+
+    def live_jobs(self, last_id: str = "", **options: float) -> Iterator[Event | None]:
+        """State changes of all jobs that the caller may see."""
+        return self._follow("/live/jobs", last_id, None, **options)
+
+    # Logs
+
+    def log(
+        self,
+        job: str,
+        role: str,
+        index: int,
+        *,
+        stream: str = "all",
+        attempt: int | None = None,
+        task_attempt: int | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> bytes:
+        """A task's log from an offset to what is its end now, or so many bytes of it."""
+        path = self._log_path(job, role, index, stream, attempt, task_attempt)
+        headers = {"Accept": "text/plain"}
+        if offset or limit is not None:
+            headers["Range"] = f"bytes={offset}-" + ("" if limit is None else str(offset + limit - 1))
+        try:
+            reply = self._request("GET", path, None, headers)
+        except Refused as error:
+            if error.status == 416:
+                return b""  # nothing beyond that yet
+            raise
+        return reply.body if reply.status == 206 else reply.body[offset:]
+
+    def log_locations(
+        self, job: str, attempt: int, role: str, index: int, task_attempt: int, *, tail: bool = False
+    ) -> list[dict[str, str]]:
+        """Where OpenPAI has the logs of a task attempt: `name` and `uri` of each; `tail`: of the last 16 KiB."""
+        path = f"/jobs/{_part(job)}/attempts/{attempt}/taskRoles/{_part(role)}/taskIndex/{index}/attempts/{task_attempt}/logs"
+        path += "?tail-mode=true" if tail else ""
+        found: list[dict[str, str]] = self._get(path)["locations"]
+        return found
+
+    def follow_log(
+        self,
+        job: str,
+        role: str,
+        index: int,
+        *,
+        stream: str = "all",
+        attempt: int | None = None,
+        task_attempt: int | None = None,
+        after: str = "",
+        http: Http | None = None,
+        **options: float,
+    ) -> Iterator[LogPiece | None]:
+        """Pieces of a task's log as it grows, to the end of the job; None: the line broke.
+
+        `after` is the id of the last piece seen, or ATTEMPT.TASK_ATTEMPT.OFFSET of any place. Without an attempt every retry
+        is followed, from the latest on; with one, that alone.
+        """
+        path = self._log_path(job, role, index, stream, attempt, task_attempt)
+        for event in self._follow(f"{path}&follow=true", after, http, **options):
+            if event is None:
+                yield None
+            elif event.event == "end":
+                return
+            else:
+                piece = json.loads(event.data)
+                where = (int(piece.get("attempt") or 0), int(piece.get("taskAttempt") or 0))
+                yield LogPiece(*where, int(piece["offset"]), str(piece["text"]), event.id)
+
+    # Code folders
+
+    def has_code(self, sha256: str) -> bool:
+        try:
+            self._request("HEAD", f"/code/{sha256}")
+        except NotFound:
+            return False
+        return True
+
+    def send_code(self, packed: Packed, tell: Callable[[Progress], None] = lambda _: None) -> str:
+        """Send an archive, unless the server has it; answers its name."""
+        if not self.has_code(packed.sha256):
+            from ..progress import Meter
+            from .code_archive import Counted
+
+            meter = Meter("sending code", packed.size, tell)
+            headers = {"Content-Type": "application/gzip", "Content-Length": str(packed.size)}
+            counted = Counted(packed.stream, meter)
+            self.http.request("PUT", f"{V2}/code/{packed.sha256}", counted, headers, timeout=UPLOAD_TIMEOUT)  # type: ignore[arg-type]  # all that is used of a file
+            meter.end()
+        return packed.sha256
+
+    # Inside
+
+    def _log_path(self, job: str, role: str, index: int, stream: str, attempt: int | None, task_attempt: int | None) -> str:
+        query = {"stream": stream, "attempt": attempt, "taskAttempt": task_attempt}
+        return f"/jobs/{_part(job)}/logs/{_part(role)}/{index}{_query(query)}"
+
+    def _get(self, path: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._request("GET", path).json()
+        return found
+
+    def _list(self, path: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._request("GET", path).json()
+        return found
+
+    def _json(self, method: str, path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        reply = self._request(method, path, data, {"Content-Type": "application/json"} if data is not None else None)
+        return reply.json() if reply.body else {}
+
+    def _request(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Reply:
+        return self.http.request(method, V2 + path, body, headers)
+
+    def _follow(self, path: str, last_id: str = "", http: Http | None = None, **options: float) -> Iterator[Event | None]:
+        return sse.follow(http or self.http.clone(), V2 + path, last_id, **options)
+
+
+def find(server: str, token: str = "", user: str = "") -> Client:
+    """A client of the API at or below an address: an OpenPAI cluster has it below `/rest-server`."""
+    problem: WireError | None = None
+    for place in (server, f"{server.rstrip('/')}/rest-server"):
+        client = Client(place, token, user)
+        try:
+            if "name" in client.info():
+                return client
+        except WireError as error:
+            client.close()
+            problem = problem or error
+            if isinstance(error, Unreachable) and not isinstance(error, NotTheApi):
+                break
+    if isinstance(problem, Unreachable) and not isinstance(problem, NotTheApi):
+        raise problem
+    raise NotTheApi(f"{server} does not answer as OpenPAI's API does, here or below /rest-server")
+
+
+def _says_final(event: Event) -> bool:
+    try:
+        return json.loads(event.data).get("state") in FINAL
+    except (ValueError, AttributeError):
+        return False
+
+
+def _part(text: str) -> str:
+    """A name as a part of a path."""
+    from urllib.parse import quote
+
+    return quote(text, safe="~")
+
+
+def _query(values: Mapping[str, Any]) -> str:
+    from urllib.parse import urlencode
+
+    given = {
+        name: ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+        for name, value in values.items()
+        if value is not None and value != ""
+    }
+    return f"?{urlencode(given)}" if given else ""

@@ -1,0 +1,83 @@
+"""The code that travels to the nodes: lifecycle, runtime and values, in a folder that all runs of a home share."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOMS = ("lifecycle", "runtime")
+_made: dict[str, str] = {}
+START = """import sys
+
+from pailot.runtime.slurm.program import main
+
+sys.exit(main())
+"""
+
+
+def code(home: str) -> str:
+    """The folder with the code of this Pailot; made when it is not there yet, never changed."""
+    if os.path.isdir(_made.get(home, "")):
+        return _made[home]
+    from hashlib import sha256
+
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    files = sorted(_sources(package))
+    marks = [(path, os.stat(os.path.join(package, path))) for path in files]
+    text = repr([(path, found.st_size, found.st_mtime_ns) for path, found in marks] + [sys.version])
+    folder = os.path.join(home, "runtime", sha256(text.encode()).hexdigest()[:16])
+    if not os.path.isdir(folder):
+        _make(package, files, folder)
+    _made[home] = folder
+    return folder
+
+
+def interpreter() -> str:
+    """This Python, past the environment it may be in: a node may see the one and not the other."""
+    return str(getattr(sys, "_base_executable", "") or sys.executable)
+
+
+def _sources(package: str) -> Iterator[str]:
+    yield "errors.py"
+    yield "values.py"
+    for room in ROOMS:
+        for parent, folders, files in os.walk(os.path.join(package, room)):
+            folders[:] = [each for each in folders if each != "__pycache__"]
+            for file in files:
+                if file.endswith(".py"):
+                    yield os.path.relpath(os.path.join(parent, file), package)
+
+
+def _make(package: str, files: list[str], folder: str) -> None:
+    """Complete elsewhere, then moved here: nobody sees a part of it."""
+    import py_compile
+    import shutil
+
+    temporary = f"{folder}.{os.getpid()}.{os.urandom(4).hex()}"
+    os.makedirs(os.path.join(temporary, "pailot"), mode=0o700)
+    try:
+        _write(os.path.join(temporary, "__main__.py"), START)
+        _write(os.path.join(temporary, "pailot", "__init__.py"), "")
+        for path in files:
+            target = os.path.join(temporary, "pailot", path)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            shutil.copyfile(os.path.join(package, path), target)
+        for path in ("__init__.py", *files):  # a node with the same Python need not compile them
+            source = os.path.join(temporary, "pailot", path)
+            py_compile.compile(source, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+        try:
+            os.rename(temporary, folder)
+        except OSError:
+            shutil.rmtree(temporary)  # somebody else was faster
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as stream:
+        stream.write(text)

@@ -1,0 +1,90 @@
+"""Following an attempt in its folder: what its driver says, which logs grow. Nothing here asks Slurm."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from ...runtime.atomic_json import append_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Journal:
+    """The events that the travelling driver has written, read on from where we were."""
+
+    def __init__(self, folder: str) -> None:
+        self.path = os.path.join(folder, "events")
+        self.offset = 0
+
+    def read(self) -> list[dict[str, Any]]:
+        """What is new."""
+        return [entry for _, entry in self.entries()]
+
+    def entries(self) -> list[tuple[int, dict[str, Any]]]:
+        """Whole lines that are new, each with its offset; opened anew each time: so a network file system shows them."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return []
+        try:
+            pieces: list[bytes] = []
+            while True:
+                piece = os.pread(descriptor, 1 << 20, self.offset + sum(map(len, pieces)))
+                if not piece:
+                    break
+                pieces.append(piece)
+        finally:
+            os.close(descriptor)
+        text = b"".join(pieces)
+        found = []
+        for line in text[: text.rfind(b"\n") + 1].splitlines(keepends=True):
+            try:
+                found.append((self.offset, json.loads(line)))
+            except ValueError:
+                pass  # torn by a crash
+            self.offset += len(line)
+        return found
+
+
+class Logs:
+    """The logs of the tasks that are running, and how far they were seen."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.sizes: dict[tuple[str, int, int], int] = {}
+
+    def path(self, role: str, index: int, number: int) -> str:
+        return os.path.join(self.folder, "tasks", f"{role}-{index}", "attempts", str(number))
+
+    def grown(self, only: set[str] | None = None) -> list[tuple[str, int, int]]:
+        """Those that are longer than when last seen; `only` names the folders to look at."""
+        found = []
+        for key, before in self.sizes.items():
+            path = self.path(*key)
+            if only is not None and path not in only:
+                continue
+            size = _size(os.path.join(path, "all"))
+            if size != before:
+                self.sizes[key] = size
+                found.append(key)
+        return found
+
+
+def order_stop(folder: str, why: str, grace: float, *, now: bool) -> None:
+    """Leave word for the travelling driver; a signal has to tell it to look."""
+    append_line(os.path.join(folder, "orders"), {"order": "stop", "why": why, "grace": grace, "now": now}, durable=True)
+
+
+def _size(path: str) -> int:
+    """Opened for it: of a file that another machine writes, only opening asks the server."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,242 @@
+"""What is asked of Slurm for a job: the shape of the allocation, and the batch script that says so. Pure."""
+
+from __future__ import annotations
+
+from ...errors import suggestion
+from ...values import Value
+from ..base import EngineError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...planning import Plan, RolePlan
+
+EXCESS = 1.5
+"""So much more than asked for may a flat allocation hold, in CPUs and memory; of GPUs it may hold no more at all."""
+CLASSES = ("crit", "prod", "test", "oppo")
+WARNING_SECONDS = 30
+"""How long before its time limit a job is told, beyond the grace of its tasks; Slurm itself may be a minute early."""
+SCRIPT_END = """
+# Pailot's driver runs the job; what it says beside its records is in driver.log. It needs Python 3.9 or newer.
+[ -d "$PAILOT_ATTEMPT" ] || exit 98
+exec >>"$PAILOT_ATTEMPT/driver.log" 2>&1
+if [ -x "$PAILOT_PYTHON" ]; then
+    exec "$PAILOT_PYTHON" -I -S -B "$PAILOT_CODE" driver "$PAILOT_ATTEMPT"
+fi
+for python in python3 python3.13 python3.12 python3.11 python3.10 python3.9 /usr/libexec/platform-python; do
+    if "$python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then
+        exec "$python" -I -S -B "$PAILOT_CODE" driver "$PAILOT_ATTEMPT"
+    fi
+done
+echo "no Python 3.9 or newer on $(uname -n)"
+exit 97
+"""
+
+
+class Partition(Value):
+    """A partition of the cluster: what it is called, how many nodes it has, what the largest of them offers."""
+
+    name: str
+    up: bool
+    nodes: int
+    cpus: int
+    memory_mb: int
+    gpus: int
+    is_default: bool = False
+    max_seconds: float | None = None
+
+
+class Site(Value):
+    """How the jobs of this user map to this cluster: what the settings say."""
+
+    partitions: Mapping[str, str] = {}
+    priorities: Mapping[str, str] = {}
+    options: tuple[str, ...] = ()
+    shape: str = "auto"
+
+
+class Component(Value):
+    """So many equal slots, for tasks of these roles."""
+
+    roles: tuple[str, ...]
+    tasks: int
+    cpus: int
+    memory_mb: int
+    gpus: int
+
+
+class Request(Value):
+    """What is asked for."""
+
+    components: tuple[Component, ...]
+    partition: str
+    head: str
+    """What the script asks of Slurm."""
+
+    @property
+    def script(self) -> str:
+        return self.head + SCRIPT_END
+
+
+def site(settings: Mapping[str, object]) -> Site:
+    """The settings whose names begin with `slurm_`, understood."""
+    shape = str(settings["slurm_shape"])
+    if shape not in ("auto", "flat", "het"):
+        raise EngineError(f"slurm_shape: should be auto, flat or het, is '{shape}'")
+    priorities = _pairs("slurm_priorities", settings["slurm_priorities"])
+    for name, meaning in priorities.items():
+        if name not in CLASSES:
+            raise EngineError(f"slurm_priorities: there is no priority class '{name}'{suggestion(name, CLASSES)}")
+        kind, _, value = meaning.partition(":")
+        if kind not in ("qos", "nice") or not value:
+            raise EngineError(f"slurm_priorities: '{name}={meaning}' should be {name}=qos:NAME or {name}=nice:NUMBER")
+    options = settings["slurm_options"]
+    assert isinstance(options, (list, tuple))
+    return Site(_pairs("slurm_partitions", settings["slurm_partitions"]), priorities, tuple(map(str, options)), shape)
+
+
+def make(plan: Plan, where: Site, partitions: Sequence[Partition] = ()) -> Request:
+    """The request for a plan; where the partitions are known, what they can never give is refused."""
+    partition = _partition(plan, where, partitions)
+    known = next((each for each in partitions if each.name == partition or (not partition and each.is_default)), None)
+    components = _components(plan, where, known)
+    if known is not None:
+        _check(plan, components, known)
+    return Request(components, partition, _head(plan, where, partition, components))
+
+
+def _partition(plan: Plan, where: Site, partitions: Sequence[Partition]) -> str:
+    """The partition of a virtual cluster; the default one of either side is the other's."""
+    cluster = plan.virtual_cluster
+    mapped = where.partitions.get(cluster)
+    wanted = mapped or cluster
+    names = [each.name for each in partitions]
+    if not mapped and cluster == "default" and cluster not in names:
+        return ""
+    if names and wanted not in names:
+        words = f"virtual cluster '{cluster}': Slurm has no partition '{wanted}'{suggestion(wanted, names)}"
+        raise EngineError(f"{words}; it has {', '.join(names)} (the setting slurm_partitions maps them)")
+    return wanted
+
+
+def _components(plan: Plan, where: Site, partition: Partition | None) -> tuple[Component, ...]:
+    roles = list(plan.roles.values())
+    flat = Component(
+        tuple(plan.roles),
+        plan.task_count,
+        max(role.resources.cpu for role in roles),
+        max(role.resources.memory_mb for role in roles),
+        max(role.resources.gpu for role in roles),
+    )
+    het = tuple(
+        Component((role.name,), role.instances, role.resources.cpu, role.resources.memory_mb, role.resources.gpu)
+        for role in roles
+    )
+    if where.shape == "flat" or len({(each.cpus, each.memory_mb, each.gpus) for each in het}) == 1:
+        return (flat,)
+    if where.shape == "het":
+        return het
+    if partition is not None and partition.nodes < len(het):
+        return (flat,)  # the components of a job never share a node
+    small = (
+        flat.tasks * flat.gpus <= sum(each.tasks * each.gpus for each in het)
+        and flat.tasks * flat.cpus <= EXCESS * sum(each.tasks * each.cpus for each in het)
+        and flat.tasks * flat.memory_mb <= EXCESS * sum(each.tasks * each.memory_mb for each in het)
+    )
+    return (flat,) if small else het
+
+
+def _check(plan: Plan, components: Sequence[Component], partition: Partition) -> None:
+    """What no node of the partition has will never start, although Slurm may take the job."""
+    if not partition.up:
+        raise EngineError(f"Slurm's partition '{partition.name}' is down")
+    for each in components:
+        for what, wanted, most in (
+            ("CPUs", each.cpus, partition.cpus),
+            ("MB of memory", each.memory_mb, partition.memory_mb),
+            ("GPUs", each.gpus, partition.gpus),
+        ):
+            if wanted > most:
+                roles = ", ".join(f"'{name}'" for name in each.roles)
+                have = f"the nodes of Slurm's partition '{partition.name}' have {most} at most"
+                raise EngineError(f"a task of {roles} asks for {wanted} {what}; {have}")
+    if len(components) > partition.nodes:
+        has = f"Slurm's partition '{partition.name}' has {partition.nodes}"
+        raise EngineError(f"{len(components)} roles of different shapes need as many nodes; {has}")
+    seconds = plan.options.max_run_seconds
+    if seconds and partition.max_seconds and _minutes(plan) * 60 > partition.max_seconds:
+        raise EngineError(
+            f"maxRunSeconds {seconds:g} and the grace are more than the {partition.max_seconds:g} seconds "
+            f"that Slurm's partition '{partition.name}' allows"
+        )
+
+
+def _warning(plan: Plan) -> int:
+    return min(int(plan.options.grace_seconds) + WARNING_SECONDS, 65_000)
+
+
+def _minutes(plan: Plan) -> int:
+    """Slurm's own limit is behind ours, by so much that its warning does not come before."""
+    seconds = (plan.options.max_run_seconds or 0) + _warning(plan) + 120
+    return int(-(-seconds // 60))
+
+
+def _head(plan: Plan, where: Site, partition: str, components: Sequence[Component]) -> str:
+    common = []
+    if partition:
+        common.append(f"--partition={partition}")
+    if plan.options.max_run_seconds:
+        common.append(f"--time={_minutes(plan)}")
+    priority = where.priorities.get(plan.priority, "nice:1000" if plan.priority == "oppo" else "")
+    if priority:
+        common.append("--{}={}".format(*priority.split(":", 1)))
+    common += where.options
+    gpu_type = f"{plan.options.gpu_type}:" if plan.options.gpu_type else ""
+    lines = ["#!/bin/sh", f"#SBATCH --job-name={_job_name(plan)}"]
+    lines += ["#SBATCH --no-requeue", "#SBATCH --output=/dev/null", "#SBATCH --chdir=/"]
+    lines.append(f"#SBATCH --signal=B:USR2@{_warning(plan)}")
+    for number, each in enumerate(components):
+        if number:
+            lines.append("#SBATCH hetjob")
+        lines += [f"#SBATCH {words}" for words in (*common, *_resources(each, gpu_type, alone=plan.task_count == 1))]
+    return "\n".join(lines) + "\n"
+
+
+def _resources(component: Component, gpu_type: str, *, alone: bool) -> list[str]:
+    """In the same words for all components: sbatch lets none ask for memory in another way than the first."""
+    words = [f"--ntasks={component.tasks}", f"--cpus-per-task={component.cpus}"]
+    if alone:
+        words = ["--nodes=1", *words]
+        if component.memory_mb:
+            words.append(f"--mem={component.memory_mb}M")
+        if component.gpus:
+            words.append(f"--gres=gpu:{gpu_type}{component.gpus}")
+        return words
+    if component.memory_mb:
+        words.append(f"--mem-per-cpu={-(-component.memory_mb // component.cpus)}M")
+    if component.gpus:
+        words.append(f"--gpus-per-task={gpu_type}{component.gpus}")
+    return words
+
+
+def gres(plan: Plan, role: RolePlan) -> str:
+    """The generic resources of a step of this role."""
+    if not role.resources.gpu:
+        return ""
+    return f"gpu:{plan.options.gpu_type + ':' if plan.options.gpu_type else ''}{role.resources.gpu}"
+
+
+def _job_name(plan: Plan) -> str:
+    return "".join(character if character.isalnum() or character in "-_.~+" else "_" for character in plan.full_name)
+
+
+def _pairs(setting: str, value: object) -> dict[str, str]:
+    assert isinstance(value, (list, tuple))
+    found = {}
+    for each in value:
+        name, equals, meaning = str(each).partition("=")
+        if not equals or not name.strip() or not meaning.strip():
+            raise EngineError(f"{setting}: '{each}' should be NAME=VALUE")
+        found[name.strip()] = meaning.strip()
+    return found

@@ -1,0 +1,495 @@
+"""Every job that has not ended: its place in the queue, the keeper that drives it, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio  # noqa: TID253  # only a server loads this
+import json
+import os
+import time
+
+from ..lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, WAITING
+from ..runtime import processes
+from ..scheduling.queue import Holding, Queue, Request
+from ..store import StoreError
+from . import job_history, keeper_client, settle
+from .errors import TeamError
+from .signals import Row, Signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+    from typing import Any
+
+    from ..runs.driver import Surroundings
+    from ..scheduling.capacity import Capacity
+    from ..settings import Settings
+    from ..store.server import JobRecord, ServerStore
+    from .batched_writer import Writer
+    from .keeper_client import Link
+    from .submission import Prepared
+
+QUEUED, DRIVEN, SETTLING = "queued", "driven", "settling"
+KEPT_PLANS = 256
+"""So many waiting jobs keep their plan in memory; others are read again when their turn comes."""
+LOOK_SECONDS = 0.05
+GOODBYE_SECONDS = 10.0
+
+
+class Entry:
+    """A job that has not ended."""
+
+    def __init__(self, record: JobRecord) -> None:
+        self.record = record
+        self.phase = QUEUED
+        self.prepared: Prepared | None = None
+        self.link: Link | None = None
+        self.signal = Signal()
+        self.watchers = 0
+        self.looks: dict[Any, Any] = {}
+        """What followers of its logs have found since the last sign: a thousand of them look once."""
+        self.looked = 0
+        self.note = ""
+        """What its engine waits for, in words."""
+
+    @property
+    def attempt(self) -> int:
+        """The number of the attempt that runs, or is the next to run."""
+        return int(self.record.more.get("attempt", 0))
+
+    @property
+    def request(self) -> Request:
+        record = self.record
+        name = f"{record.user}~{record.name}"
+        priority = record.priority or "test"
+        return Request(record.id, name, record.cpus, record.memory_mb, record.gpus, priority, record.vc, record.submitted)
+
+
+class Dispatcher:
+    """Decides what starts, has it driven, and writes down how it ended."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: ServerStore,
+        writer: Writer,
+        *,
+        engine: str,
+        machine: Capacity,
+        prepare_again: Callable[[JobRecord], Prepared],
+        surroundings: Callable[[JobRecord, Prepared], Surroundings],
+    ) -> None:
+        self.settings, self.store, self.writer, self.engine = settings, store, writer, engine
+        self.home = settings.home
+        self.prepare_again, self.surroundings = prepare_again, surroundings
+        self.entries: dict[str, Entry] = {}
+        self.names: dict[tuple[str, str], Entry] = {}
+        self.queue = Queue(machine)
+        self.row = Row()
+        self.link: Link | None = None
+        self.links: list[Link] = []
+        self.holding_back = False
+        """Set while the server ends: nothing new is started."""
+        self.ending = False
+        self.idle = Signal()
+        self.counts = {"started": 0, "ended": 0, "platformRetries": 0, "preempted": 0, "keepers": 0}
+        self.on_change: Callable[[JobRecord, JobRecord | None], Callable[[], None] | None] = lambda _after, _before: None
+        """Told each change of a job; what it answers is done in the same transaction."""
+        self._due = False
+        self._early: list[dict[str, Any]] | None = []
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._plans = 0
+
+    # Beginning and end
+
+    async def begin(self) -> None:
+        """Find the keeper or start one, and take up every job that has not ended."""
+        answers = await keeper_client.find_or_start(self.home, self.engine, self._hear, self._lost)
+        held: dict[str, tuple[Link, Mapping[str, Any]]] = {}
+        for each, hello in answers:
+            held.update({job: (each, standing) for job, standing in hello["jobs"].items()})
+        self.link, self.links = answers[0][0], [each for each, _ in answers]
+        for record in self.store.jobs.unfinished():
+            entry = self._enter(record)
+            if record.id in held:
+                self._adopt(entry, *held[record.id])
+            elif os.path.exists(record.folder):
+                self._settle_soon(entry)
+            elif record.execution_type == "STOP":
+                self._finish(entry, _stopped("stopped before it started"))
+            else:
+                self._enqueue(entry)
+        early, self._early = self._early or [], None
+        for news in early:
+            self._hear(self.link, news)
+        self.decide_soon()
+
+    async def end(self) -> None:
+        """Let go of the keeper; what runs goes on."""
+        self.ending = self.holding_back = True
+        for task in list(self._tasks):
+            task.cancel()
+        for each in self.links:
+            each.close()
+        for each in self.links:
+            try:
+                await asyncio.wait_for(each.gone, GOODBYE_SECONDS)
+            except TimeoutError:
+                continue  # a keeper that hangs; the next server will see
+
+    def add(self, record: JobRecord, prepared: Prepared) -> None:
+        """A new job that is durable."""
+        entry = self._enter(record)
+        if self._plans < KEPT_PLANS:
+            entry.prepared = prepared
+            self._plans += 1
+        self.row.add("job", job_history.brief(record))
+        self._enqueue(entry)
+        self.decide_soon()
+
+    # The queue
+
+    def decide_soon(self) -> None:
+        """Once for all that happens in this turn of the loop."""
+        if not self._due and not self.holding_back:
+            self._due = True
+            asyncio.get_running_loop().call_soon(self._decide)
+
+    def _decide(self) -> None:
+        self._due = False
+        if self.holding_back or self.link is None or not self.link.open:
+            return
+        decision = self.queue.decide(time.time())
+        for job in decision.preempt:
+            entry = self.entries[job]
+            self.counts["preempted"] += 1
+            if entry.link is not None:
+                entry.link.order(do="preempt", id=job)
+        for job in decision.start:
+            self._start(self.entries[job])
+
+    def _enter(self, record: JobRecord) -> Entry:
+        entry = self.entries[record.id] = Entry(record)
+        self.names[record.user, record.name] = entry
+        return entry
+
+    def _enqueue(self, entry: Entry) -> None:
+        entry.phase, entry.link = QUEUED, None
+        self.queue.remove(entry.record.id)
+        self.queue.add(entry.request)
+
+    def _start(self, entry: Entry) -> None:
+        entry.phase = DRIVEN
+        prepared, entry.prepared = entry.prepared, None
+        if prepared is None:
+            self._spawn(self._read_again(entry))
+        else:
+            self._plans -= 1
+            self._order_start(entry, prepared)
+
+    async def _read_again(self, entry: Entry) -> None:
+        try:
+            prepared = await asyncio.to_thread(self.prepare_again, entry.record)
+        except (TeamError, StoreError) as error:
+            self._finish(entry, _ended(entry.record, FAILED, f"it could not be read again: {error}"))
+            return
+        if entry.record.execution_type == "STOP":
+            self._finish(entry, _stopped("stopped before it started"))
+        elif self.link is None or not self.link.open:
+            self._enqueue(entry)
+        else:
+            self._order_start(entry, prepared)
+
+    def _order_start(self, entry: Entry, prepared: Prepared) -> None:
+        record = entry.record
+        try:
+            surroundings = self.surroundings(record, prepared)
+        except TeamError as error:
+            self._finish(entry, _ended(record, FAILED, f"it could not be started: {error}"))
+            return
+        assert self.link is not None
+        entry.link = self.link
+        self.link.order(
+            do="start",
+            id=record.id,
+            folder=record.folder,
+            job={
+                "id": record.id,
+                "name": record.name,
+                "user": record.user,
+                "engine": record.engine,
+                "submitted": record.submitted,
+                "cwd": "",
+                "workDir": "",
+                "sandbox": False,
+                "detached": True,
+                "server": True,
+                "boot": processes.boot_id(),
+                "file": "-",
+                "virtualCluster": record.vc,
+            },
+            source=prepared.source,
+            plan_text=prepared.plan_text,
+            plan=prepared.plan.replace(warnings=()),
+            surroundings=surroundings,
+            attempt=entry.attempt,
+            retries=_retries(record),
+            began=record.started,
+        )
+        if entry.watchers:
+            self.link.order(do="watch", id=record.id, on=True)
+        self.counts["started"] += 1
+
+    # Stopping and watching
+
+    async def stop(self, entry: Entry, *, grace: float | None, now: bool) -> JobRecord:
+        """Durable first, then done."""
+        if entry.record.execution_type != "STOP":
+            self._change(entry, execution_type="STOP")
+            await self.writer.do(lambda: None)  # the change above is kept with it
+        if entry.phase == QUEUED:
+            self._finish(entry, _stopped("stopped before it started"))
+        elif entry.phase == DRIVEN and entry.link is not None:
+            entry.link.order(do="stop", id=entry.record.id, grace=grace, now=now)
+        return entry.record
+
+    def watch(self, entry: Entry) -> None:
+        entry.watchers += 1
+        if entry.watchers == 1 and entry.link is not None:
+            entry.link.order(do="watch", id=entry.record.id, on=True)
+
+    def unwatch(self, entry: Entry) -> None:
+        entry.watchers -= 1
+        if not entry.watchers and entry.link is not None:
+            entry.link.order(do="watch", id=entry.record.id, on=False)
+
+    # What the keeper tells
+
+    def _hear(self, _: Link, news: dict[str, Any]) -> None:
+        if self._early is not None:
+            self._early.append(news)  # the jobs are not all known yet
+            return
+        entry = self.entries.get(news["id"])
+        if entry is None:
+            return
+        kind = news["event"]
+        if kind in ("grown", "noted"):
+            entry.signal.ring()
+        elif kind == "started":
+            entry.note = ""
+            more = {**entry.record.more, "attempt": news["attempt"]}
+            started = entry.record.started or news["at"]
+            state = STOPPING if entry.record.execution_type == "STOP" else RUNNING
+            self._change(entry, state=state, started=started, attempts=news["attempt"] + 1, more=more)
+        elif kind == "retry":
+            self._change(entry, **_retry_columns(entry.record, news["retries"], news["attempt"]))
+        elif kind == "stopping":
+            self._change(entry, state=STOPPING)
+            self.queue.stopping(entry.record.id)
+        elif kind == "waiting":
+            entry.note = news["reason"]
+        elif kind == "ended":
+            self._finish(entry, news["record"])
+        elif kind == "again":
+            self._again(entry, news["record"])
+        else:
+            self._settle_soon(entry, news.get("reason", ""))
+
+    def _lost(self, lost: Link) -> None:
+        """A keeper has gone: its shims stop their tasks, and each of its jobs is settled as its folder tells."""
+        self.links.remove(lost)
+        if self.ending:
+            return
+        for entry in list(self.entries.values()):
+            if entry.link is lost:
+                self._settle_soon(entry)
+        if lost is self.link:
+            self.link = None
+            self._spawn(self._new_keeper())
+
+    async def _new_keeper(self) -> None:
+        while not self.ending:
+            try:
+                answers = await keeper_client.find_or_start(self.home, self.engine, self._hear, self._lost)
+            except TeamError:
+                await asyncio.sleep(1)
+                continue
+            self.counts["keepers"] += 1
+            self.link = answers[0][0]
+            known = {each.pid for each in self.links}
+            self.links += [each for each, _ in answers if each.pid not in known]
+            self.decide_soon()
+            return
+
+    # Taking up again
+
+    def _adopt(self, entry: Entry, holder: Link, state: Mapping[str, Any]) -> None:
+        """A job that has gone on without us."""
+        entry.phase, entry.link = DRIVEN, holder
+        record = entry.record
+        attempt = state.get("attempt", entry.attempt)
+        columns = _retry_columns(record, state.get("retries", _retries(record)), attempt)
+        if state.get("started"):
+            columns |= {"state": state["state"], "started": state["started"], "attempts": attempt + 1}
+        self._change(entry, **columns)
+        self.queue.hold(Holding(entry.request, record.started or 0, entry.record.state == STOPPING))
+        if record.execution_type == "STOP":
+            holder.order(do="stop", id=record.id, grace=None, now=False)
+
+    def _settle_soon(self, entry: Entry, reason: str = "") -> None:
+        if entry.phase == SETTLING:
+            return
+        entry.phase, entry.link = SETTLING, None
+        if entry.record.id not in self.queue.running():
+            self.queue.hold(Holding(entry.request, entry.record.started or 0))
+        self._spawn(self._settle(entry, reason))
+
+    async def _settle(self, entry: Entry, reason: str) -> None:
+        text: str | None = await asyncio.to_thread(self.store.jobs.plan, entry.record.id)
+        plan = json.loads(text or "{}")
+        pause = LOOK_SECONDS
+        while True:
+            stop = entry.record.execution_type == "STOP"
+            folder = entry.record.folder
+            known = {"retries": _retries(entry.record), "started": entry.record.started}
+            found = await asyncio.to_thread(settle.look, folder, plan, known, stop=stop, reserve=self.home, reason=reason)
+            if found.kind != settle.BUSY:
+                break
+            await asyncio.sleep(pause)
+            pause = min(1.0, pause * 1.5)
+        if found.kind == settle.ENDED:
+            self._finish(entry, found.record)
+        elif found.kind == settle.AGAIN:
+            self._again(entry, found.record)
+        else:
+            columns = _retry_columns(entry.record, found.record.get("retries", _retries(entry.record)), found.record["attempt"])
+            self._change(entry, state=WAITING, **columns)
+            self._enqueue(entry)
+            self.decide_soon()
+
+    def _again(self, entry: Entry, record: Mapping[str, Any]) -> None:
+        """To be started once more, in its old place in the line."""
+        if record["again"] == "platform":
+            self.counts["platformRetries"] += 1
+        more = dict(entry.record.more)
+        if record["again"] == "preempted":
+            more["preempted"] = more.get("preempted", 0) + 1
+        self._change(entry, more=more)
+        columns = _retry_columns(entry.record, record["retries"], record["attempt"])
+        if record.get("started"):
+            columns["started"] = record["started"]
+        self._change(entry, state=WAITING, reason=record.get("reason", ""), **columns)
+        self._enqueue(entry)
+        if entry.record.execution_type == "STOP":
+            self._finish(entry, _stopped("stopped while waiting to be tried again"))
+        self.decide_soon()
+
+    # Writing down
+
+    def _change(self, entry: Entry, **columns: Any) -> None:
+        """Some columns of a job: in memory at once, in the store soon, told once it is kept."""
+        before = entry.record
+        columns = {name: value for name, value in columns.items() if getattr(before, name) != value}
+        if not columns:
+            return
+        after = entry.record = before.replace(**columns)
+        also = self.on_change(after, before)
+
+        def work() -> None:
+            self.store.jobs.update(before.id, **columns)
+            if also is not None:
+                also()
+
+        kept = self.writer.do(work)
+        if after.state != before.state:
+            kept.add_done_callback(lambda done: self._told(entry, after, done))
+        else:
+            kept.add_done_callback(_ignore)
+            entry.signal.ring()
+
+    def _told(self, entry: Entry, record: JobRecord, done: asyncio.Future[Any]) -> None:
+        if _ignore(done):
+            self.row.add("job", job_history.brief(record))
+        entry.signal.ring()
+
+    def _finish(self, entry: Entry, verdict: Mapping[str, Any]) -> None:
+        before = entry.record
+        if before.state in FINAL_JOB_STATES:
+            return
+        self.queue.remove(before.id)
+        if entry.prepared is not None:
+            entry.prepared = None
+            self._plans -= 1
+        attempts = verdict.get("attempts", before.attempts)
+        columns: dict[str, Any] = {
+            **_retry_columns(before, verdict.get("retries") or _retries(before), max(0, attempts - 1)),
+            "state": verdict["state"],
+            "started": verdict.get("started") or before.started,
+            "ended": verdict["ended"],
+            "exit_code": verdict.get("exitCode"),
+            "reason": verdict["reason"],
+            "attempts": attempts,
+        }
+        after = entry.record = before.replace(**columns)
+        entry.phase = SETTLING
+        self.counts["ended"] += 1
+        self._spawn_finish(entry, after, columns, self.on_change(after, before))
+        self.decide_soon()
+
+    def _spawn_finish(self, entry: Entry, after: JobRecord, columns: dict[str, Any], also: Callable[[], None] | None) -> None:
+        def work() -> None:
+            self.store.jobs.update(after.id, **columns)
+            if also is not None:
+                also()
+
+        def kept(done: asyncio.Future[Any]) -> None:
+            if not _ignore(done):
+                if not self.ending:  # the disk is full, perhaps: the folder has the verdict, and we try again
+                    asyncio.get_running_loop().call_later(1, self._spawn_finish, entry, after, columns, also)
+                return
+            if self.entries.get(after.id) is entry:
+                del self.entries[after.id]
+                del self.names[after.user, after.name]
+            self.row.add("job", job_history.brief(after))
+            entry.signal.ring()
+            self.idle.ring()
+
+        try:
+            self.writer.do(work).add_done_callback(kept)
+        except StoreError:
+            return  # we are ending; the next server finds the verdict in the folder
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _retries(record: JobRecord) -> dict[str, int]:
+    """As the driver counts them: room made for others is not among them."""
+    return {"user": record.user_retries, "platform": record.platform_retries - record.more.get("preempted", 0)}
+
+
+def _retry_columns(record: JobRecord, retries: Mapping[str, int], attempt: int) -> dict[str, Any]:
+    user, platform = retries.get("user", 0), retries.get("platform", 0) + record.more.get("preempted", 0)
+    more = {**record.more, "attempt": attempt}
+    return {"user_retries": user, "platform_retries": platform, "retries": user + platform, "more": more}
+
+
+def _ended(record: JobRecord, state: str, reason: str) -> dict[str, Any]:
+    return {"state": state, "reason": reason, "ended": time.time(), "attempts": record.attempts}
+
+
+def _stopped(reason: str) -> dict[str, Any]:
+    return {"state": STOPPED, "reason": reason, "ended": time.time()}
+
+
+def _ignore(done: asyncio.Future[Any]) -> bool:
+    """Whether it was kept; an error is said once, and the folder remains the truth."""
+    if done.cancelled():
+        return False
+    error = done.exception()
+    if error is not None:
+        import sys
+
+        sys.stderr.write(f"pailot: the store does not keep a change: {error}\n")
+    return error is None

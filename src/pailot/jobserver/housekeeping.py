@@ -1,0 +1,48 @@
+"""What a running server does beside its jobs: fill the list of jobs, and remove what is old."""
+
+from __future__ import annotations
+
+import asyncio  # noqa: TID253  # only a server comes here
+import sys
+import time
+
+from ..store import StoreError
+from .maintenance import collect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..settings import Settings
+    from ..store.server import ServerStore
+
+EVERY_SECONDS = 3600.0
+
+
+class Housekeeping:
+    """Between `begin` and `end`."""
+
+    def __init__(self, settings: Settings, store: ServerStore) -> None:
+        self.settings = settings
+        self.store = store
+        self.task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        self.task = asyncio.create_task(self._run())
+
+    async def end(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+            await asyncio.gather(self.task, return_exceptions=True)
+
+    def work(self) -> None:
+        """All of it, once."""
+        self.store.jobs.warm()
+        collect(self.store, self.settings.home, time.time(), keep_days=float(self.settings["keep_days"]))
+        self.store.jobs.warm()  # what is gone takes no more memory
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await asyncio.to_thread(self.work)
+            except StoreError as error:
+                sys.stderr.write(f"pailot: {error}\n")
+            await asyncio.sleep(EVERY_SECONDS)

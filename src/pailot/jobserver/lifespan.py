@@ -1,0 +1,167 @@
+"""Starting and ending the team service around a server."""
+
+from __future__ import annotations
+
+import os
+from contextlib import asynccontextmanager
+
+from ..scheduling.capacity import Capacity
+from ..settings import BadSetting
+from .errors import Conflict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from ..settings import Settings
+    from .service import Team
+    from .skus import Sku
+
+LOCK = "server.lock"
+DATABASE = "server.db"
+_GET_FLAGS, _SET_FLAGS, _TOP_FOLDER = 0x80086601, 0x40086602, 0x00020000
+HERE = ("local", "docker", "podman", "nerdctl")
+"""Engines that use this machine; jobs on another wait in a line of their own there."""
+
+
+@asynccontextmanager
+async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIterator[Team]:
+    """The team of this home, with its lock held, its store open, its keeper found or started and its jobs re-adopted.
+
+    Raises Conflict when another server has this home. Leaving hands running jobs over to the next server, unless
+    `shutdown` was called with another wish before. `team.store` is the store, for accounts and lists.
+    """
+    from ..engines.registry import check
+    from ..library import Library
+    from ..store import SecretBox
+    from ..store.server import ServerStore
+    from ..store.server.integrity import check_key
+    from .housekeeping import Housekeeping
+    from .service import Team
+    from .submission import Reader
+    from .unix_users import task_environment
+
+    check(engine)
+    if settings["unix_users"] and engine != "local":
+        raise BadSetting(f"unix_users: the engine {engine} cannot run tasks as Unix users; only local can")
+    home = settings.home
+    os.makedirs(home, mode=0o700, exist_ok=True)
+    jobs = os.path.join(home, "jobs")
+    os.makedirs(jobs, mode=0o700, exist_ok=True)
+    _spread(jobs)
+    lock = take_lock(home)
+    try:
+        store = ServerStore.open(database(settings), alone=True)
+        try:
+            box = SecretBox(home)
+            check_key(store, box)
+            store.accounts.seal_with(box)
+            library = Library(settings.library, home=home, cache=settings.cache, fresh_seconds=settings.library_cache_seconds)
+            team = Team(
+                settings,
+                store,
+                Reader(library),
+                engine=engine,
+                machine=capacity(settings, engine),
+                environment=task_environment(),
+            )
+            team.skus, team.skus_are_set = cells(settings, engine, team.machine)
+            housekeeping = Housekeeping(settings, store)
+            try:
+                await team.set_clusters({**clusters(settings["virtual_clusters"]), **store.accounts.clusters()})
+                await team.begin()
+                housekeeping.begin()
+                yield team
+            finally:
+                await housekeeping.end()
+                await team.end()
+        finally:
+            store.close()
+    finally:
+        os.close(lock)
+
+
+def _spread(folder: str) -> None:
+    """Have ext4 put each job's folder into a part of the disk of its own, as `chattr +T` does.
+
+    Else all are crowded into one, where a new file is searched for past every one removed in the last minutes: with many
+    small jobs that takes half of all time.
+    """
+    import array
+    import fcntl
+
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        flags = array.array("l", [0])
+        fcntl.ioctl(descriptor, _GET_FLAGS, flags)
+        if not flags[0] & _TOP_FOLDER:
+            flags[0] |= _TOP_FOLDER
+            fcntl.ioctl(descriptor, _SET_FLAGS, flags)
+    except OSError:
+        pass  # another file system, which has its own ways
+    finally:
+        os.close(descriptor)
+
+
+def take_lock(home: str) -> int:
+    """The lock of a home: one server at a time."""
+    import fcntl
+
+    descriptor = os.open(os.path.join(home, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pid = os.read(descriptor, 32).decode("ascii", "replace").strip()
+        os.close(descriptor)
+        raise Conflict(f"another server (process {pid}) has {home} already; stop it, or choose another PAILOT_HOME") from None
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+    return descriptor
+
+
+def database(settings: Settings) -> str:
+    """Where the store is: the setting `database`, or a file in the home."""
+    return str(settings["database"] or os.path.join(settings.home, DATABASE))
+
+
+def capacity(settings: Settings, engine: str) -> Capacity:
+    """What jobs may use at the same time: as set, else what this machine has."""
+    if engine not in HERE:
+        return Capacity(1e6, 1 << 40, 1 << 20)
+    from ..engines.preparation import gpus, machine
+
+    cpus, memory = str(settings["cpus"]), str(settings["memory_mb"])
+    return Capacity(
+        float(cpus) if cpus != "auto" else machine.cpus(),
+        int(memory) if memory != "auto" else machine.memory_mb(),
+        len(gpus.discover(str(settings["gpus"]))),
+    )
+
+
+def cells(settings: Settings, engine: str, machine: Capacity) -> tuple[dict[str, Sku], bool]:
+    """The kinds of cells, and whether they were set: else this machine's, by its GPUs; another engine's are not known."""
+    from .skus import from_setting, of_machine
+
+    table = settings["sku_types"]
+    if table:
+        return from_setting(table), True
+    if engine not in HERE:
+        return {}, False
+    from ..engines.preparation import gpus
+
+    return of_machine(machine, [gpu.name for gpu in gpus.discover(str(settings["gpus"]))]), False
+
+
+def clusters(setting: tuple[str, ...]) -> dict[str, dict[str, float]]:
+    """`research:gpus=2:cpus=8` as a name and its shares."""
+    found: dict[str, dict[str, float]] = {}
+    for entry in setting:
+        name, *parts = entry.split(":")
+        shares: dict[str, float] = {}
+        for part in parts:
+            key, _, value = part.partition("=")
+            if key not in ("cpus", "memory_mb", "gpus") or not value.replace(".", "", 1).isdecimal():
+                raise BadSetting(f"virtual_clusters: {entry!r} should read like research:cpus=8:memory_mb=32000:gpus=2")
+            shares[key] = float(value)
+        found[name] = shares
+    return found

@@ -1,0 +1,143 @@
+"""What goes in and out of the team service."""
+
+from __future__ import annotations
+
+from ..values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .skus import Sku
+
+
+class Caller(Value):
+    """Whoever asks: a name, whether an administrator, and the virtual clusters that person may use."""
+
+    name: str
+    admin: bool = False
+    clusters: frozenset[str] = frozenset(("default",))
+
+
+class Event(Value):
+    """Something that happened to a job, for live streams.
+
+    `id` grows from event to event: a stream is resumed by giving the last one seen as `after`.
+    `kind` is `job` (data: name, user, state, reason, attempt, retries, submitted, started, ended), `task` (data: an entry of
+    the job's journal: event, at, role, index, …), `end` (the job is over; the stream ends) or `reset` (events were missed:
+    look at everything again).
+    """
+
+    id: int
+    kind: str
+    data: Mapping[str, Any]
+
+
+class LogPiece(Value):
+    """The next bytes of a log; `offset` is the place after them, counted in the log of that attempt of the task."""
+
+    attempt: int
+    task_attempt: int
+    offset: int
+    data: bytes = b""
+    ended: bool = False
+    """Nothing will follow: the last piece of a stream, without data."""
+
+    @property
+    def id(self) -> str:
+        """Where to go on: `subscribe_log(…, after=id)`."""
+        return f"{self.attempt}.{self.task_attempt}.{self.offset}"
+
+
+class Shares(Value):
+    """Amounts of what a machine has."""
+
+    cpus: float = 0
+    memory_mb: float = 0
+    gpus: float = 0
+
+
+class ClusterUse(Value):
+    """A virtual cluster: what is kept for it, what its jobs hold, and how many of them there are."""
+
+    name: str
+    guaranteed: Shares
+    used: Shares
+    running: int = 0
+    waiting: int = 0
+
+
+class CapacityReport(Value):
+    """What the machine has, what is in use, and the same for each virtual cluster; `skus` are the kinds of cells."""
+
+    total: Shares
+    used: Shares
+    clusters: Mapping[str, ClusterUse]
+    host: str = ""
+    skus: Mapping[str, Sku] = {}
+
+
+class Standing(Value):
+    """A job that is not over, with what was planned and how its tasks are."""
+
+    record: Any
+    """The `JobRecord` of the store."""
+    plan: Mapping[str, Any]
+    roles: Mapping[str, tuple[TaskView, ...]]
+    attempt: int
+
+
+class TaskView(Value):
+    """One task of one attempt of a job. Times are seconds since 1970, or None."""
+
+    role: str
+    index: int
+    state: str
+    """WAITING, RUNNING, STOPPING, SUCCEEDED, FAILED or STOPPED."""
+    attempt: int = 0
+    """The latest attempt of the task, counted from 0; as many retries there were."""
+    created: float | None = None
+    started: float | None = None
+    ended: float | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str | None = None
+    exit_class: Mapping[str, Any] | None = None
+    """OpenPAI's class of the end: code, phrase, type, reaction."""
+    host: str | None = None
+    ports: Mapping[str, tuple[int, ...]] = {}
+    last_lines: tuple[str, ...] = ()
+    held: bool = False
+    """It failed and is kept for inspection."""
+    node: str | None = None
+    """The name of the machine that it is on; `host` is its address."""
+
+
+class JobDetail(Value):
+    """A job with one of its attempts, the latest by default. Everything OpenPAI's job detail tells can be read from it."""
+
+    record: Any
+    """The `JobRecord` of the store."""
+    attempt: int
+    """The attempt shown, counted from 0; -1: none has begun."""
+    attempts: int
+    """How many attempts were begun."""
+    attempt_state: str
+    attempt_created: float | None
+    attempt_started: float | None
+    attempt_ended: float | None
+    reason: str | None
+    """Why the attempt ended as it did."""
+    exit_code: int | None
+    exit_class: Mapping[str, Any] | None
+    trigger_role: str | None
+    """The task that decided the attempt."""
+    trigger_index: int | None
+    retries_user: int
+    retries_platform: int
+    retry_delay: float | None
+    """Seconds until the next attempt, while one is waited for."""
+    roles: Mapping[str, tuple[TaskView, ...]]
+    readable: bool = True
+    """Whether the caller may read its logs, of which `last_lines` are a part."""

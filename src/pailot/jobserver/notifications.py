@@ -1,0 +1,250 @@
+"""Messages about changes of jobs: to a web address and by e-mail, delivered at least once, in spite of crashes.
+
+Which changes a job's owner wants to hear of stands in the job file (`extras.jobStatusChangeNotification`). A message is
+kept in the same transaction as the change itself; whatever cannot be delivered is tried again, ever more seldom.
+"""
+
+from __future__ import annotations
+
+import asyncio  # noqa: TID253  # only a server loads this
+import os
+import time
+
+from ..lifecycle.states import FAILED, RUNNING, STOPPED, SUCCEEDED
+from ..settings import BadSetting
+from ..store import StoreError
+from .signals import Signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+    from urllib.parse import SplitResult
+
+    from ..settings import Settings
+    from ..store.server import JobRecord, Notice, ServerStore
+    from .batched_writer import Writer
+
+MAIL, WEBHOOK = "mail", "webhook"
+FIRST_DELAY, LONGEST_DELAY = 5.0, 3600.0
+GIVE_UP_AFTER = 3 * 24 * 3600.0
+TIMEOUT_SECONDS = 20
+_EVENTS = {RUNNING: "running", SUCCEEDED: "succeeded", FAILED: "failed", STOPPED: "stopped"}
+
+
+class Notices:
+    """Puts messages into the outbox with the change they tell, and delivers them."""
+
+    def __init__(self, settings: Settings, store: ServerStore, writer: Writer) -> None:
+        self.store, self.writer = store, writer
+        self.smtp = _address(settings["smtp"], "smtp", ("smtp", "smtps"))
+        self.webhook = str(settings["webhook"])
+        _address(self.webhook, "webhook", ("http", "https"))
+        self.sender = str(settings["mail_from"])
+        self.first_delay = FIRST_DELAY
+        self._signal = Signal()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def begin(self) -> None:
+        """Deliver what is there, and what will come; a mail does not wait for a webhook that hangs."""
+        ways = ((MAIL, self.smtp), (WEBHOOK, self.webhook))
+        self._tasks = [asyncio.get_running_loop().create_task(self._run(kind)) for kind, address in ways if address]
+
+    async def end(self) -> None:
+        """Whatever is not delivered yet waits for the next server."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def of_change(self, after: JobRecord, before: JobRecord | None) -> Callable[[], None] | None:
+        """What to keep together with a change."""
+        if not (self.smtp or self.webhook):
+            return None
+        events = [event for event in changes(after, before) if event in after.more.get("notify", ())]
+        if not events:
+            return None
+
+        def keep() -> None:
+            now = time.time()
+            with self.store.batch() as batch:
+                for event in events:
+                    payload = _payload(after, event, now)
+                    if self.webhook:
+                        self.store.outbox.add(after.id, WEBHOOK, payload, now)
+                    account = self.store.accounts.user(after.user) if self.smtp else None
+                    if account is not None and account.email:
+                        self.store.outbox.add(after.id, MAIL, {**payload, "to": account.email}, now)
+                batch.when_kept(self._wake)  # not before: who looks too early finds nothing, and waits
+
+        return keep
+
+    def _wake(self) -> None:
+        try:
+            self.writer.loop.call_soon_threadsafe(self._signal.ring)
+        except RuntimeError:
+            pass  # the server has ended; the next one delivers
+
+    async def _run(self, kind: str) -> None:
+        while True:
+            seen = self._signal.count
+            try:
+                for notice in await asyncio.to_thread(self.store.outbox.due, time.time(), kind):
+                    await self._deliver(notice)
+                due = await asyncio.to_thread(self.store.outbox.next_due, kind)
+            except StoreError:
+                due = time.time() + FIRST_DELAY
+            if due is not None and due <= time.time():
+                continue
+            try:
+                await asyncio.wait_for(self._signal.wait(seen), None if due is None else due - time.time())
+            except TimeoutError:
+                pass
+
+    async def _deliver(self, notice: Notice) -> None:
+        try:
+            await _aside(self._mail if notice.kind == MAIL else self._post, notice.payload)
+        except (OSError, ValueError) as error:
+            now, words = time.time(), str(error)
+            if now - notice.created < GIVE_UP_AFTER:
+                delay = min(LONGEST_DELAY, self.first_delay * 2.0 ** min(notice.attempts, 30))
+                await self.writer.do(lambda: self.store.outbox.failed(notice.number, words, now + delay))
+                return
+        await self.writer.do(lambda: self.store.outbox.done(notice.number))
+
+    def _post(self, payload: Mapping[str, Any]) -> None:
+        import json
+        from http.client import HTTPException
+        from urllib.error import HTTPError
+        from urllib.request import Request, build_opener
+
+        request = Request(  # noqa: S310  # http or https, as the settings were checked
+            self.webhook, json.dumps(payload).encode(), {"Content-Type": "application/json", "User-Agent": "pailot"}
+        )
+        try:
+            build_opener(_no_redirects()).open(request, timeout=TIMEOUT_SECONDS).close()  # what it says is of no interest
+        except HTTPError as error:
+            error.close()
+            raise OSError(f"the webhook answers with status {error.code}") from None
+        except HTTPException as error:
+            raise OSError(f"the webhook's answer makes no sense: {error!r}") from None
+
+    def _mail(self, payload: Mapping[str, Any]) -> None:
+        import smtplib
+        from email.message import EmailMessage
+        from urllib.parse import unquote
+
+        assert self.smtp is not None
+        message = EmailMessage()
+        message["From"] = self.sender or f"pailot@{self.smtp.hostname}"
+        message["To"] = payload["to"]
+        message["Subject"] = f"Job {payload['job']} {_VERBS[payload['event']]}"
+        message.set_content(_text(payload))
+        kind = smtplib.SMTP_SSL if self.smtp.scheme == "smtps" else smtplib.SMTP
+        try:
+            # Our name is given, since to look it up may take as long as a name server does not answer.
+            with kind(self.smtp.hostname or "", self.smtp.port or 0, os.uname().nodename, timeout=TIMEOUT_SECONDS) as server:
+                if self.smtp.username:
+                    if self.smtp.scheme == "smtp" and server.has_extn("starttls"):
+                        server.starttls()
+                    server.login(unquote(self.smtp.username), unquote(self.smtp.password or ""))
+                server.send_message(message)
+        except smtplib.SMTPException as error:
+            raise OSError(f"the mail server refuses: {error}") from None
+
+
+def _no_redirects() -> Any:
+    """A message goes where the setting says, and nowhere else: not as a GET, not to a place inside our own network."""
+    from urllib.request import HTTPRedirectHandler
+
+    class Refusing(HTTPRedirectHandler):
+        def redirect_request(self, *_: Any, **__: Any) -> None:
+            return None  # the answer counts as a failure then
+
+    return Refusing()
+
+
+async def _aside(work: Callable[[Mapping[str, Any]], None], payload: Mapping[str, Any]) -> None:
+    """In a thread that nobody waits for when the server ends, since the other side may let it hang."""
+    from threading import Thread
+
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def answer(error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        error = None
+        try:
+            work(payload)
+        except Exception as raised:  # it is handed on
+            error = raised
+        try:
+            loop.call_soon_threadsafe(answer, error)
+        except RuntimeError:
+            pass  # the server has ended; the next one tries again
+
+    Thread(target=run, name="pailot-notice", daemon=True).start()
+    await done
+
+
+_VERBS = {
+    "running": "is running",
+    "succeeded": "has succeeded",
+    "failed": "has failed",
+    "stopped": "was stopped",
+    "retried": "is tried again",
+}
+
+
+def changes(after: JobRecord, before: JobRecord | None) -> list[str]:
+    """What a change means to the job's owner, in OpenPAI's words."""
+    found = []
+    if before is not None and after.retries > before.retries:
+        found.append("retried")
+    if (before is None or after.state != before.state) and after.state in _EVENTS:
+        found.append(_EVENTS[after.state])
+    return found
+
+
+def _payload(record: JobRecord, event: str, now: float) -> dict[str, Any]:
+    return {
+        "event": event,
+        "job": f"{record.user}~{record.name}",
+        "name": record.name,
+        "user": record.user,
+        "state": record.state,
+        "virtualCluster": record.vc,
+        "exitCode": record.exit_code,
+        "reason": record.reason or None,
+        "retries": record.retries,
+        "submitted": record.submitted,
+        "started": record.started,
+        "ended": record.ended,
+        "at": now,
+    }
+
+
+def _text(payload: Mapping[str, Any]) -> str:
+    lines = [f"Your job {payload['name']} {_VERBS[payload['event']]}."]
+    if payload["reason"]:
+        lines.append(f"Why: {payload['reason']}")
+    if payload["retries"]:
+        lines.append(f"Retries so far: {payload['retries']}")
+    return "\n".join([*lines, "", f"pailot show {payload['job']} tells more."]) + "\n"
+
+
+def _address(text: str, setting: str, schemes: tuple[str, ...]) -> SplitResult | None:
+    if not text:
+        return None
+    from urllib.parse import urlsplit
+
+    found = urlsplit(text)
+    if found.scheme not in schemes or not found.hostname:
+        raise BadSetting(f"{setting}: should begin with {schemes[0]}:// or {schemes[1]}:// and name a host")
+    return found

@@ -1,0 +1,603 @@
+"""The team service: everything a server for several people does with jobs, for front doors that translate.
+
+    async with running_team(settings) as team:
+        record = await team.submit(Caller("ann"), text)
+        async for event in team.subscribe_job(Caller("ann"), "ann~hello"):
+            ...
+
+A job is named by its full name, `user~name`. Every method checks whether the caller may do what is asked
+(`policy`), raises an exception of `errors`, and may be called from the event loop that the team runs in, only.
+"""
+
+from __future__ import annotations
+
+import asyncio  # noqa: TID253  # only a server loads this
+import json
+import os
+import shutil
+import time
+
+from ..lifecycle.states import FINAL_JOB_STATES, WAITING
+from ..runs.driver import Surroundings
+from ..runs.run_folder import JobFolder
+from ..runtime import logs as log_files
+from ..scheduling.capacity import Share
+from ..store.secrets import SecretBox
+from ..store.server import JobRecord, NameTaken, new_id
+from . import job_history, subscriptions
+from .alerts import Alerts, counted, seen_by
+from .batched_writer import Writer
+from .code import CodeStore
+from .dispatcher import QUEUED, SETTLING, Dispatcher, Entry
+from .errors import BadRequest, Conflict, Invalid, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
+from .logs import Log
+from .models import CapacityReport, ClusterUse, Shares, Standing, TaskView
+from .notifications import Notices
+from .policy import Policy
+from .submission import Reader, check_folders, demand
+from .unix_users import UnixUsers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from typing import Any, ParamSpec, TypeVar
+
+    from ..scheduling.capacity import Capacity
+    from ..settings import Settings
+    from ..store.server import ServerStore
+    from .alerts import Alert
+    from .models import Caller, Event, JobDetail, LogPiece
+    from .skus import Sku
+    from .submission import Prepared
+
+    P = ParamSpec("P")
+    T = TypeVar("T")
+
+LARGE_TEXT = 16_384
+"""A job file above that is read beside the loop, so that nobody waits for it."""
+STREAMS = ("stdout", "stderr", "all")
+ID_LENGTH = 16
+"""Of the ids that `new_id` makes."""
+
+
+class Team:
+    """The jobs of a team on one machine."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: ServerStore,
+        reader: Reader,
+        *,
+        engine: str,
+        machine: Capacity,
+        environment: Mapping[str, str],
+    ) -> None:
+        self.settings, self.store, self.reader, self.engine = settings, store, reader, engine
+        self.home = settings.home
+        self.policy = Policy(open_to_all=bool(settings["open"]))
+        self.code = CodeStore(self.home)
+        self.box = SecretBox(self.home)
+        self.environment = environment
+        self.unix = UnixUsers(settings["unix_users"], lambda name: getattr(store.accounts.user(name), "unix_user", None))
+        self.writer = Writer(store, asyncio.get_running_loop())
+        self.machine = machine
+        self.clusters: dict[str, Share] = {"default": Share()}
+        self.skus: Mapping[str, Sku] = {}
+        """The kinds of cells; where they are set, jobs can name no others."""
+        self.skus_are_set = False
+        self._alerts = Alerts()
+        self.floor = Dispatcher(
+            settings,
+            store,
+            self.writer,
+            engine=engine,
+            machine=machine,
+            prepare_again=self._prepare_again,
+            surroundings=self._surroundings,
+        )
+        self.notices = Notices(settings, store, self.writer)
+        self.floor.on_change = self.notices.of_change
+        self.submitted = 0
+        self.closed = False
+        self._local_store = store.database.kind != "postgresql"
+
+    async def begin(self) -> None:
+        """Take up everything that was left; `running_team` calls this."""
+        await self.floor.begin()
+        self.notices.begin()
+
+    async def end(self) -> None:
+        """Let everything go; what runs goes on without us."""
+        self.closed = True
+        await self.notices.end()
+        await self.floor.end()
+        await asyncio.to_thread(self.writer.close)
+
+    # Doing
+
+    async def submit(
+        self,
+        caller: Caller,
+        text: str,
+        *,
+        content_kind: str = "yaml",
+        code: str | None = None,
+        name: str | None = None,
+        secrets: Mapping[str, Any] | None = None,
+        submit_from: str = "",
+    ) -> JobRecord:
+        """Check, plan and keep a job; it is durable when this returns, and then waits or runs.
+
+        `text` is a job file (v2 YAML, or v1 JSON). `code` is the SHA-256 of an uploaded archive: tasks start in it. `name` and
+        `secrets` win over those of the file. Raises Invalid with all problems, Conflict for a name the user has used,
+        Forbidden for a virtual cluster that is not the caller's, NoSuchCode, ShuttingDown.
+        """
+        self._check_open()
+        if code is not None and not self.code.may_use(code, caller.name):
+            raise NoSuchCode(f"{caller.name} has uploaded no code with the SHA-256 {code}")
+
+        def prepare() -> Prepared:
+            return self.reader.prepare(text, caller.name, name=name, secrets=secrets, with_code=code is not None)
+
+        prepared = prepare() if len(text) <= LARGE_TEXT else await asyncio.to_thread(prepare)
+        return await self._keep(caller, prepared, code=code, submit_from=submit_from)
+
+    async def _keep(self, caller: Caller, prepared: Prepared, *, code: str | None, submit_from: str) -> JobRecord:
+        plan, job = prepared.plan, prepared.job
+        if not caller.admin or plan.virtual_cluster not in self.clusters:
+            self.policy.check_cluster(caller, plan.virtual_cluster, frozenset(self.clusters))
+        self._check_skus(prepared)
+        if not caller.admin:
+            check_folders(plan, self.engine, self.settings["storage_folders"])
+        self.unix.check(caller.name)
+        if (caller.name, plan.name) in self.floor.names:
+            raise Conflict(f"Job {caller.name}~{plan.name} already exists.")
+        cpus, memory, gpus = demand(plan)
+        number = new_id()
+        more: dict[str, Any] = {}
+        if job.extras.notify_on:
+            more["notify"] = sorted(job.extras.notify_on)
+        if plan.options.hold_on_failure_minutes:
+            more["hold"] = True
+        record = JobRecord(
+            number,
+            caller.name,
+            plan.name,
+            time.time(),
+            vc=plan.virtual_cluster,
+            priority=job.extras.hived.priority if job.extras.hived else None,
+            tasks=plan.task_count,
+            roles=len(plan.roles),
+            gpus=gpus,
+            cpus=cpus,
+            memory_mb=memory,
+            folder=os.path.join(self.home, "jobs", number),
+            engine=self.engine,
+            submit_from=submit_from or str(job.extras.raw.get("submitFrom") or ""),
+            labels=plan.options.labels,
+            code=code,
+            more=more,
+        )
+        sealed = self.box.seal(number, prepared.secrets) if prepared.secrets else None
+        try:
+            await self.writer.do(lambda: self.store.jobs.add(record, prepared.source, prepared.plan_text, sealed))
+        except NameTaken:
+            raise Conflict(f"Job {caller.name}~{plan.name} already exists.") from None
+        self.submitted += 1
+        self.floor.add(record, prepared)
+        return record
+
+    def _check_skus(self, prepared: Prepared) -> None:
+        """Where the kinds of cells are set, a role names one of them; else this machine is what all of them mean."""
+        cluster, hived = prepared.plan.virtual_cluster, prepared.job.extras.hived
+        if hived is None or not self.skus_are_set:
+            return
+        offered = [name for name, sku in self.skus.items() if sku.offered_by(cluster)]
+        for role, wishes in hived.roles.items():
+            if wishes.sku_type is not None and wishes.sku_type not in offered:
+                known = ", ".join(offered) or "none"
+                raise Invalid(f"task role {role}: the virtual cluster {cluster} has no skuType {wishes.sku_type}, but {known}")
+
+    async def stop(self, caller: Caller, job: str, *, grace: float | None = None, now: bool = False) -> JobRecord:
+        """Ask a job to stop: SIGTERM, its grace, SIGKILL. A finished job stays as it is. Owner or administrator."""
+        entry, record = await self._find(job)
+        self.policy.check_change(caller, record)
+        if entry is None or record.state in FINAL_JOB_STATES:
+            return record
+        return await self.floor.stop(entry, grace=grace, now=now)
+
+    async def rerun(
+        self, caller: Caller, job: str, *, name: str | None = None, secrets: Mapping[str, Any] | None = None
+    ) -> JobRecord:
+        """The same job once more, with the kept secrets (only its owner; others give theirs), under a new name."""
+        self._check_open()
+        _, record = await self._find(job)
+        self.policy.check_read(caller, record)
+        text = await self._read(self.store.jobs.config, record.id) or ""
+        kept: dict[str, Any] = {}
+        sealed = await self._read(self.store.jobs.secrets, record.id)
+        if sealed is not None:
+            if caller.name == record.user:
+                kept = self.box.open(record.id, sealed)
+            elif not secrets:
+                raise BadRequest(f"the secrets of {job} are its owner's; give your own to run it")
+        together = {**kept, **(secrets or {})}
+        chosen = name or await self._free_name(caller.name, record.name)
+        prepared = await asyncio.to_thread(
+            lambda: self.reader.prepare(
+                text, caller.name, name=chosen, secrets=together, with_code=record.code is not None, kept=bool(together)
+            )
+        )
+        return await self._keep(caller, prepared, code=record.code, submit_from="rerun")
+
+    async def delete(self, caller: Caller, job: str) -> None:
+        """Forget a finished job and remove its folder. Conflict while it is not finished. Owner or administrator."""
+        entry, record = await self._find(job)
+        self.policy.check_change(caller, record)
+        if entry is not None or record.state not in FINAL_JOB_STATES:
+            raise Conflict(f"job {job} is {record.state}: stop it before you delete it")
+        await self.writer.do(lambda: self.store.jobs.remove(record.id))
+        await asyncio.to_thread(shutil.rmtree, record.folder, ignore_errors=True)
+
+    async def add_tag(self, caller: Caller, job: str, tag: str) -> None:
+        """Give a job a tag; once is enough. Owner or administrator. BadRequest for an empty tag or one with a comma."""
+        await self._tag(caller, job, tag, self.store.jobs.tag_add)
+
+    async def remove_tag(self, caller: Caller, job: str, tag: str) -> None:
+        """Take a tag away; NoSuchTag if it has none such. Owner or administrator."""
+        if not await self._tag(caller, job, tag, self.store.jobs.tag_remove):
+            raise NoSuchTag(f"job {job} has no tag {tag}")
+
+    async def check_change(self, caller: Caller, job: str) -> None:
+        """Whether the caller may stop, tag or delete a job: NoSuchJob, Forbidden."""
+        _, record = await self._find(job)
+        self.policy.check_change(caller, record)
+
+    async def _tag(self, caller: Caller, job: str, tag: str, change: Callable[[str, str], bool]) -> bool:
+        if not tag or "," in tag or not tag.isprintable():
+            raise BadRequest("a tag is a text of printable characters, without a comma")
+        self.policy.check_owner(caller, job)
+        entry, record = await self._find(job)
+        self.policy.check_change(caller, record)
+        done = bool(await self.writer.do(lambda: change(record.id, tag)))
+        fresh = await self._read(self.store.jobs.get, record.id)
+        if entry is not None and fresh is not None:
+            entry.record = entry.record.replace(tags=fresh.tags)
+        return done
+
+    # Looking
+
+    def may_read(self, caller: Caller | None, record: JobRecord) -> bool:
+        """Whether the caller may see config, logs and events of a job; None is somebody without a token."""
+        return self.policy.may_read(caller, record)
+
+    async def get(self, caller: Caller | None, job: str, *, details: bool = False) -> JobRecord:
+        """The record of a job; NoSuchJob. With `details` only for who may read its config and logs, else Forbidden."""
+        _, record = await self._find(job)
+        if details:
+            self.policy.check_read(caller, record)
+        return record
+
+    async def config(self, caller: Caller | None, job: str) -> str:
+        """The job file as submitted, its secrets masked."""
+        record = await self.get(caller, job, details=True)
+        return await self._read(self.store.jobs.config, record.id) or ""
+
+    async def plan(self, caller: Caller | None, job: str) -> dict[str, Any]:
+        """What was planned, as `pailot plan --json` prints it."""
+        return await self._plan(await self.get(caller, job, details=True))
+
+    async def detail(self, caller: Caller | None, job: str, attempt: int | None = None) -> JobDetail:
+        """A job and one of its attempts (the latest); NoSuchJob for an attempt that never was."""
+        record = await self.get(caller, job)
+        plan = await self._plan(record)
+        if record.tasks > 64:
+            shown = await asyncio.to_thread(job_history.detail, record, plan, attempt)
+        else:
+            shown = job_history.detail(record, plan, attempt)
+        return shown if self.policy.may_read(caller, record) else shown.replace(readable=False)
+
+    async def task_attempts(
+        self, caller: Caller | None, job: str, attempt: int | None, role: str, index: int
+    ) -> tuple[TaskView, Sequence[TaskView]]:
+        """A task of an attempt of a job (None: the latest), and each attempt of that task, newest first."""
+        record = await self.get(caller, job)
+        views = await asyncio.to_thread(job_history.task_attempts, record, await self._plan(record), attempt, role, index)
+        return views[0], views[1:]
+
+    async def record(self, caller: Caller | None, job: str, attempt: int | None = None) -> dict[str, Any]:
+        """The same as `pailot show --json`; with an `attempt`, the tasks as they were in that one (NoSuchJob if it never was)."""
+        from ..runs.queries import describe
+
+        record = await self.get(caller, job)
+        plan = await self._plan(record)
+        folder = JobFolder(record.folder)
+        if attempt is not None and not 0 <= attempt < max(1, folder.attempts()):
+            raise NoSuchJob(f"job {record.user}~{record.name} has no attempt {attempt}")
+        shown = await asyncio.to_thread(lambda: describe(record, folder, plan, attempt))
+        more = {"exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
+        if not self.policy.may_read(caller, record):  # where its logs are is nobody else's business either
+            shown["folder"] = None
+            for task in (task for role in shown["taskRoles"].values() for task in role["tasks"]):
+                task["logs"] = {}
+        return {**shown, **more}
+
+    async def journal(self, caller: Caller | None, job: str) -> list[dict[str, Any]]:
+        """What happened to a job, oldest first, as `pailot events --json`."""
+        record = await self.get(caller, job, details=True)
+        return await asyncio.to_thread(job_history.journal, record)
+
+    async def why(self, caller: Caller | None, job: str) -> list[str]:
+        """Why a job is in the state it is in: what it waits for and who holds that, or how it failed."""
+        from ..runs.queries import explain
+
+        entry, record = await self._find(job)
+        self.policy.check_read(caller, record)
+        lines = await asyncio.to_thread(lambda: explain(record, JobFolder(record.folder)))
+        if entry is None or record.state in FINAL_JOB_STATES:
+            if not JobFolder(record.folder).verdict():
+                lines[-1] = f"{record.name} is {record.state}: {record.reason}"
+            return lines
+        if entry.phase == QUEUED and record.state == WAITING:
+            lines[-1] = f"{record.name} is {WAITING}: {self.floor.queue.why(record.id).text}"
+        elif entry.phase == SETTLING:
+            lines[-1] = f"{record.name} is {record.state}: the process that kept it has gone, and what it left behind is ending"
+        elif entry.note:
+            lines[-1] = f"{record.name} is {record.state}: {entry.note}"
+        return lines
+
+    async def log(
+        self,
+        caller: Caller | None,
+        job: str,
+        role: str,
+        index: int,
+        *,
+        attempt: int | None = None,
+        task_attempt: int | None = None,
+        stream: str = "all",
+    ) -> Log:
+        """The log of a task attempt (None: the latest): its size, its bytes from any offset, whether it has ended."""
+        record = await self.get(caller, job, details=True)
+        return self.find_log(record, role, index, attempt, task_attempt, stream)
+
+    def find_log(
+        self, record: JobRecord, role: str, index: int, attempt: int | None, task_attempt: int | None, stream: str
+    ) -> Log:
+        """The log in the folder of a job; NoSuchLog, BadRequest for an unknown stream."""
+        if stream not in STREAMS:
+            raise BadRequest(f"there is no stream {stream!r}, but {', '.join(STREAMS)}")
+        folder = JobFolder(record.folder)
+        number = max(0, folder.attempts() - 1) if attempt is None else attempt
+        if "/" in role or role.startswith("."):
+            raise NoSuchLog(f"job {record.user}~{record.name} has no task role {role!r}")
+        attempts = os.path.join(folder.task(number, role, index), "attempts")
+        try:
+            count = len(os.listdir(attempts))
+        except OSError:
+            count = 0
+        chosen = max(0, count - 1) if task_attempt is None else task_attempt
+        path = os.path.join(attempts, str(chosen))
+        if not 0 <= chosen < count or not (os.path.exists(os.path.join(path, stream)) or log_files.size(path, stream)):
+            raise NoSuchLog(f"{role}:{index} of job {record.user}~{record.name} has no log yet, or no such attempt")
+        over = record.state in FINAL_JOB_STATES or number < folder.attempts() - 1
+        ended = over or os.path.exists(os.path.join(path, "exit.json"))
+        return Log(record.id, path, stream, number, chosen, ended=ended)
+
+    # Following
+
+    def subscribe_jobs(self, caller: Caller, after: int | None = None) -> AsyncIterator[Event]:
+        """Changes of state of all jobs that the caller may see, from now on, or from after an event id."""
+        return subscriptions.jobs(self, caller, after)
+
+    def subscribe_job(self, caller: Caller | None, job: str, after: int | None = None) -> AsyncIterator[Event]:
+        """A job as it is now, then what happens to it, to its end: `job`, `task` and one `end` event."""
+        return subscriptions.job(self, caller, job, after)
+
+    def subscribe_log(
+        self,
+        caller: Caller | None,
+        job: str,
+        role: str,
+        index: int,
+        *,
+        attempt: int | None = None,
+        task_attempt: int | None = None,
+        stream: str = "all",
+        offset: int = 0,
+        after: str = "",
+    ) -> AsyncIterator[LogPiece]:
+        """The log of a task as it grows, from an offset, or from where the piece with id `after` ended.
+
+        With `attempt` and `task_attempt` only that one; without, the latest, and every retry that follows, to the end of the
+        job. The last piece has `ended`.
+        """
+        return subscriptions.log(self, caller, job, role, index, attempt, task_attempt, stream, offset, after)
+
+    # Code
+
+    async def has_code(self, caller: Caller, digest: str) -> bool:
+        """Whether the caller has uploaded an archive with this SHA-256; what others have is not told."""
+        return self.code.may_use(digest, caller.name)
+
+    async def put_code(self, caller: Caller, digest: str, content: AsyncIterator[bytes]) -> bool:
+        """Keep a .tar.gz; False if the caller had sent it before. What somebody else has sent is kept once for both.
+
+        BadRequest where digest or archive are wrong (paths that lead out of it).
+        """
+        self._check_open()
+        new, size = not self.code.may_use(digest, caller.name), 0
+        if not self.code.has(digest):
+            size = await self.code.receive(digest, content)
+        elif new:
+            await self.code.compare(digest, content)
+        await asyncio.to_thread(self.code.grant, digest, caller.name)
+        await self.writer.do(lambda: self.store.code.add(digest, size, time.time()))
+        return new
+
+    # The machine
+
+    async def capacity(self) -> CapacityReport:
+        """What there is, what is used, and per virtual cluster."""
+        queue = self.floor.queue
+        waiting: dict[str, int] = {}
+        running: dict[str, int] = {}
+        for entry in self.floor.entries.values():
+            counted = waiting if entry.phase == QUEUED else running
+            counted[entry.record.vc] = counted.get(entry.record.vc, 0) + 1
+        clusters = {
+            name: ClusterUse(name, _shares(share), _shares(queue.used_by(name)), running.get(name, 0), waiting.get(name, 0))
+            for name, share in self.clusters.items()
+        }
+        rest = Shares(
+            self.machine.cpu - sum(each.guaranteed.cpus for name, each in clusters.items() if name != "default"),
+            self.machine.memory_mb - sum(each.guaranteed.memory_mb for name, each in clusters.items() if name != "default"),
+            self.machine.gpu - sum(each.guaranteed.gpus for name, each in clusters.items() if name != "default"),
+        )
+        if clusters["default"].guaranteed == Shares():
+            clusters["default"] = clusters["default"].replace(guaranteed=rest)
+        return CapacityReport(_shares(self.machine), _shares(queue.used()), clusters, os.uname().nodename, self.skus)
+
+    async def alerts(self, caller: Caller) -> list[Alert]:
+        """What is wrong now, as far as it is the caller's business."""
+        return seen_by(caller, await self._alerts.look(self))
+
+    async def alert_counts(self) -> Mapping[str, int]:
+        """How many alerts of each name there are; for /metrics."""
+        return counted(await self._alerts.look(self))
+
+    async def standing(self) -> list[Standing]:
+        """All jobs that are not over, with their tasks, in the order they came."""
+        records = sorted((entry.record for entry in self.floor.entries.values()), key=lambda each: each.submitted)
+
+        def look() -> list[Standing]:
+            found = []
+            for record in records:
+                plan = json.loads(self.store.jobs.plan(record.id) or "{}")
+                shown = job_history.detail(record, plan, None)
+                found.append(Standing(record, plan, shown.roles, shown.attempt))
+            return found
+
+        return await asyncio.to_thread(look)
+
+    async def set_clusters(self, clusters: Mapping[str, Mapping[str, float]]) -> None:
+        """Virtual clusters changed: their guaranteed shares (`cpus`, `memory_mb`, `gpus`) by name; `default` is always there."""
+        made = {
+            name: Share(float(each.get("cpus", 0)), int(each.get("memory_mb", 0)), int(each.get("gpus", 0)))
+            for name, each in clusters.items()
+        }
+        self.clusters = {"default": Share(), **made}
+        self.floor.queue.resize(self.machine, {name: share for name, share in self.clusters.items() if share != Share()})
+        self.floor.decide_soon()
+
+    def figures(self) -> dict[str, float]:
+        """Counters for /metrics: jobs by state, submissions, retries, queue length, keepers."""
+        states: dict[str, float] = {}
+        for entry in self.floor.entries.values():
+            key = f'jobs{{state="{entry.record.state}"}}'
+            states[key] = states.get(key, 0) + 1
+        queue = self.floor.queue
+        return {
+            **states,
+            **_amounts("resources", "", self.machine),
+            **_amounts("resources_used", "", queue.used()),
+            **{
+                key: value
+                for name in self.clusters
+                for key, value in _amounts("virtual_cluster_used", f'virtual_cluster="{name}",', queue.used_by(name)).items()
+            },
+            "submitted_total": self.submitted,
+            "started_total": self.floor.counts["started"],
+            "ended_total": self.floor.counts["ended"],
+            "preempted_total": self.floor.counts["preempted"],
+            "platform_retries_total": self.floor.counts["platformRetries"],
+            "keepers_replaced_total": self.floor.counts["keepers"],
+            "queue_length": sum(entry.phase == QUEUED for entry in self.floor.entries.values()),
+        }
+
+    async def shutdown(self, how: str = "hand-over") -> None:
+        """End: `hand-over` leaves running jobs to the next server, `drain` waits for them, `stop-jobs` stops them."""
+        if how not in ("hand-over", "drain", "stop-jobs"):
+            raise BadRequest(f"a server ends by hand-over, drain or stop-jobs, not {how!r}")
+        self.closed = self.floor.holding_back = True
+        if how == "hand-over":
+            return
+        if how == "stop-jobs":
+            for entry in list(self.floor.entries.values()):
+                if entry.phase != QUEUED:
+                    await self.floor.stop(entry, grace=None, now=False)
+        seen = self.floor.idle.count
+        while any(entry.phase != QUEUED for entry in self.floor.entries.values()):
+            seen = await self.floor.idle.wait(seen)
+
+    # Parts
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ShuttingDown("the server is ending and takes no more jobs; try again soon")
+
+    async def _read(self, ask: Callable[P, T], *args: P.args, **keywords: P.kwargs) -> T:
+        """Ask the store: a file answers in microseconds, another machine does not."""
+        if self._local_store:
+            return ask(*args, **keywords)
+        return await asyncio.to_thread(ask, *args, **keywords)
+
+    async def _find(self, job: str) -> tuple[Entry | None, JobRecord]:
+        user, separator, name = job.partition("~")
+        if not separator:
+            raise NoSuchJob(f"Job {job} is not found.")
+        entry = self.floor.names.get((user, name))
+        if entry is not None:
+            return entry, entry.record
+        record = await self._read(self.store.jobs.by_name, user, name)
+        if record is None and len(name) == ID_LENGTH:
+            record = await self._read(self.store.jobs.get, name)  # an id names a job as well, whosever it is
+            if record is not None and record.id in self.floor.entries:
+                entry = self.floor.entries[record.id]
+                return entry, entry.record
+        if record is None:
+            raise NoSuchJob(f"Job {job} is not found.")
+        return None, record
+
+    async def _plan(self, record: JobRecord) -> dict[str, Any]:
+        text = await self._read(self.store.jobs.plan, record.id)
+        found: dict[str, Any] = json.loads(text or "{}")
+        return found
+
+    async def _free_name(self, user: str, name: str) -> str:
+        base = name[:240]
+        while True:
+            chosen = f"{base}-{os.urandom(3).hex()}"
+            if (user, chosen) not in self.floor.names and await self._read(self.store.jobs.by_name, user, chosen) is None:
+                return chosen
+
+    def _prepare_again(self, record: JobRecord) -> Prepared:
+        text = self.store.jobs.config(record.id) or ""
+        sealed = self.store.jobs.secrets(record.id)
+        secrets = self.box.open(record.id, sealed) if sealed is not None else None
+        return self.reader.prepare(text, record.user, secrets=secrets, with_code=record.code is not None, kept=True)
+
+    def _surroundings(self, record: JobRecord, prepared: Prepared) -> Surroundings:
+        run_as = self.unix.of(record.user)
+        return Surroundings(
+            cwd="",
+            work_dir="",
+            environment=self.unix.environment(run_as, self.environment),
+            secrets=prepared.values,
+            hidden=prepared.hidden,
+            cache=self.settings.cache,
+            home=self.home,
+            rotate_bytes=int(self.settings.log_rotate_mb * 1_000_000),
+            code=self.code.tree(record.code) if record.code else "",
+            run_as=run_as,
+        )
+
+
+def _amounts(name: str, labels: str, of: Capacity) -> dict[str, float]:
+    amounts = {"cpu": of.cpu, "memory_mb": of.memory_mb, "gpu": of.gpu}
+    return {f'{name}{{{labels}resource="{resource}"}}': value for resource, value in amounts.items()}
+
+
+def _shares(of: Capacity) -> Shares:
+    return Shares(of.cpu, of.memory_mb, of.gpu)

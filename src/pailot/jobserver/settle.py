@@ -1,0 +1,137 @@
+"""A job that no keeper drives any more: how it went on, as its folder tells, and what follows from that."""
+
+from __future__ import annotations
+
+import os
+
+from ..lifecycle import retry
+from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
+from ..lifecycle.states import FAILED, STOPPED, SUCCEEDED, WAITING
+from ..runs import reattach
+from ..runs.run_folder import JobFolder
+from ..runtime import cleanup, processes
+from ..runtime.atomic_json import read_record
+from ..values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+ENDED, AGAIN, QUEUE, BUSY = "ended", "again", "queue", "busy"
+
+
+class Found(Value):
+    """What is to be done: take the verdict (`ended`), count a retry and queue (`again`), just queue, or look again later."""
+
+    kind: str
+    record: Mapping[str, Any] = {}
+
+
+def look(path: str, plan: Mapping[str, Any], known: Mapping[str, Any], *, stop: bool, reserve: str, reason: str = "") -> Found:
+    """Settle a job whose folder nobody holds; `known` is how far it was when the server last heard of it.
+
+    `busy` while shims of it are still ending, `stop` if it was to be stopped.
+    """
+    folder = JobFolder(path, durable=False, reserve=reserve)
+    verdict = folder.verdict()
+    if verdict is not None:
+        return Found(ENDED, verdict)
+    if not os.path.exists(folder.file("job.json")):
+        return Found(QUEUE, {"attempt": 0})
+    lock = folder.lock()
+    if lock is None:
+        return Found(BUSY)
+    try:
+        verdict = folder.verdict()
+        return Found(ENDED, verdict) if verdict is not None else _settle(folder, plan, known, stop=stop, reason=reason)
+    finally:
+        os.close(lock)
+
+
+def _settle(folder: JobFolder, plan: Mapping[str, Any], known: Mapping[str, Any], *, stop: bool, reason: str) -> Found:
+    state = folder.record("state.json") or {}
+    retries = {"user": 0, "platform": 0, **(state.get("retries") or known["retries"])}
+    begun = folder.attempts()
+    handed_on = folder.record("again.json") or {}
+    started = state.get("started") or known["started"] or _first_start(folder)
+    if begun and handed_on.get("attempt") != begun and reattach.goes_on(folder):
+        return _go_on(folder, stop=stop, retries=retries, started=started)
+    if stop:
+        return _decide(folder, STOPPED, "stopped by the user", None, begun, retries, started)
+    if handed_on.get("attempt") == begun or not begun:
+        return Found(QUEUE, {"attempt": begun, "retries": retries, "started": started})
+    attempt = folder.attempt(begun - 1)
+    _sweep(attempt)
+    decided = _judge(attempt, plan)
+    if decided is not None and (decided.state == SUCCEEDED or retries["user"] >= plan.get("jobRetryCount", 0)):
+        return _decide(folder, decided.state, decided.reason, decided, begun, retries, started)
+    cause = retry.PLATFORM if decided is None else retry.USER
+    words = decided.reason if decided is not None else reason or _what_happened(attempt)
+    again = retry.next_attempt(cause, retries["user"], retries["platform"], plan.get("jobRetryCount", 0))
+    if again is None:
+        limit = retry.why_not(cause, plan.get("jobRetryCount", 0))
+        return _decide(folder, FAILED, f"{words} ({limit})", None, begun, retries, started)
+    retries[again.counted_as] += 1
+    folder.note("job-retry", attempt=begun, seconds=0, reason=words, why=again.reason, role=None, index=None, exitCode=None)
+    folder.set_state(state=WAITING, attempt=begun, reason=f"tried again: {again.reason}", started=started, retries=retries)
+    record = {"again": again.counted_as, "attempt": begun, "retries": retries, "started": started, "reason": words}
+    folder.hand_on(record)
+    return Found(AGAIN, record)
+
+
+def _first_start(folder: JobFolder) -> float | None:
+    return next((event["at"] for event in folder.events() if event["event"] == "started"), None)
+
+
+def _go_on(folder: JobFolder, *, stop: bool, retries: Mapping[str, int], started: float | None) -> Found:
+    """In a cluster the attempt has gone on without its keeper: a keeper follows it again from where it is."""
+    verdict = reattach.settle(folder)
+    if verdict is not None:
+        return Found(ENDED, verdict)
+    if stop:
+        reattach.stop(folder, grace=float(folder.plan().get("options", {}).get("graceSeconds", 30)), now=False)
+        return Found(BUSY)
+    return Found(QUEUE, {"attempt": folder.attempts() - 1, "retries": retries, "started": started})
+
+
+def _judge(attempt: str, plan: Mapping[str, Any]) -> Any:
+    """The verdict, if the tasks that have ended decide the job; what was stopped with its keeper decides nothing."""
+    rules, ends = [], []
+    for name, role in plan.get("taskRoles", {}).items():
+        completion = role["completion"]
+        bounds = [
+            None if value == -1 else value for value in (completion["minFailedInstances"], completion["minSucceededInstances"])
+        ]
+        rules.append(RoleRule(name, role["instances"], bounds[0], bounds[1]))
+        for index in range(role["instances"]):
+            final = read_record(os.path.join(attempt, "tasks", f"{name}-{index}", "final.json"))
+            if final is not None and final["outcome"] in ("succeeded", "failed") and not final.get("diskFull"):
+                ends.append((final.get("ended") or 0, name, index, final))
+    tally = Tally(rules)
+    for _, name, index, final in sorted(ends, key=lambda each: each[0]):
+        succeeded = final["outcome"] == "succeeded"
+        tally.add(TaskEnd(name, index, succeeded, final.get("exitCode"), final.get("signal"), final.get("reason", "")))
+    return tally.verdict
+
+
+def _decide(
+    folder: JobFolder, state: str, reason: str, by: Any, attempts: int, retries: Mapping[str, int], started: float | None
+) -> Found:
+    verdict = Verdict(state, reason, *(getattr(by, name, None) for name in ("role", "index", "exit_code")))
+    return Found(ENDED, folder.conclude(verdict, retries=retries, started=started, attempts=attempts))
+
+
+def _sweep(attempt: str) -> None:
+    """What killed shims left behind."""
+    tasks = os.path.join(attempt, "tasks")
+    for name in os.listdir(tasks) if os.path.isdir(tasks) else ():
+        if not os.path.exists(os.path.join(tasks, name, "final.json")):
+            cleanup.clean_up(os.path.join(tasks, name))
+
+
+def _what_happened(attempt: str) -> str:
+    placed = read_record(os.path.join(attempt, "attempt.json")) or {}
+    if placed.get("boot") and placed["boot"] != processes.boot_id():
+        return "the machine was restarted while it ran"
+    return "the process that kept it was killed"

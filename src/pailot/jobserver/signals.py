@@ -1,0 +1,68 @@
+"""What happens, for those who look on: one signal a job, and a row of the latest events of all."""
+
+from __future__ import annotations
+
+import asyncio  # noqa: TID253  # only a server loads this
+import time
+from collections import deque
+
+from .models import Event
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+KEPT = 4_000
+
+
+class Signal:
+    """Wakes everyone who waits; what happened is to be found out by looking."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._next: asyncio.Future[None] | None = None
+
+    def ring(self) -> None:
+        self.count += 1
+        if self._next is not None:
+            if not self._next.done():
+                self._next.set_result(None)
+            self._next = None
+
+    async def wait(self, seen: int) -> int:
+        """Until it has rung more often than `seen`; answers how often."""
+        while self.count <= seen:
+            if self._next is None:
+                self._next = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._next)
+        return self.count
+
+
+class Row:
+    """The latest events, in order; their numbers go on after a restart."""
+
+    def __init__(self) -> None:
+        self.events: deque[Event] = deque(maxlen=KEPT)
+        self.signal = Signal()
+        self.last = self.begin = int(time.time() * 1e6)
+
+    def add(self, kind: str, data: Mapping[str, Any]) -> Event:
+        self.last = max(self.last + 1, int(time.time() * 1e6))
+        if len(self.events) == KEPT:
+            self.begin = self.events[0].id
+        event = Event(self.last, kind, data)
+        self.events.append(event)
+        self.signal.ring()
+        return event
+
+    def after(self, number: int) -> list[Event] | None:
+        """The events behind a number; None if some of them may not be known."""
+        if not self.begin <= number <= self.last:  # the latter: the clock was set back over a restart
+            return None
+        found = []
+        for event in reversed(self.events):
+            if event.id <= number:
+                break
+            found.append(event)
+        return found[::-1]

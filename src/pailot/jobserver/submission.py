@@ -1,0 +1,132 @@
+"""From the text of a job file to what the server keeps and the keeper drives."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from ..data.filesystems import is_remote
+from ..data.location import Location
+from ..planning import check, plan
+from ..planning.plugins import exists as is_plugin
+from ..protocol import InvalidJob, read
+from ..protocol.overrides import Override
+from ..runs.launch import leaves, secret_values
+from ..runs.masked_job_file import masked_source
+from ..values import Value
+from .errors import Invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from ..library import Library
+    from ..planning import Plan
+    from ..protocol import Job
+
+
+class Prepared(Value):
+    """A job that was read and planned. Secrets are in it: it lives in memory only."""
+
+    job: Any
+    plan: Any
+    source: str
+    """The job file, masked."""
+    plan_text: str
+    secrets: Mapping[str, Any]
+
+    @property
+    def values(self) -> dict[str, str]:
+        """What stands in the scripts for each secret, and the secret."""
+        return secret_values(self.job, self.plan) if self.secrets else {}
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        return tuple(leaves(dict(self.secrets)))
+
+
+class Reader:
+    """Reads jobs as the server's settings want it."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+
+    def prepare(
+        self,
+        text: str,
+        user: str,
+        *,
+        name: str | None = None,
+        secrets: Mapping[str, Any] | None = None,
+        with_code: bool = False,
+        kept: bool = False,
+    ) -> Prepared:
+        """Read and plan; raises Invalid with everything that is wrong.
+
+        `secrets` are added to those of the file. A `kept` text was masked by us, and `secrets` are all it had.
+        """
+        changes: list[Override] = []
+        if kept and secrets:
+            changes.append(Override(("secrets",), dict(secrets), "the kept secrets"))
+        elif secrets:
+            changes += [Override(("secrets", key), value, f"secret {key}") for key, value in secrets.items()]
+        if name is not None:
+            changes.append(Override(("name",), name, "the name given with the request"))
+        try:
+            job = read(text, changes=tuple(changes), library=self.library.find, is_plugin=is_plugin)
+            problems = check(job)
+            if any(problem.is_error for problem in problems):
+                raise InvalidJob((*problems, *job.warnings))
+            made = plan(job, user)
+        except InvalidJob as error:
+            raise Invalid(str(error), error.problems) from None
+        made = _without_local_code(job, made, with_code=with_code)
+        _check_channels(job, made)
+        source = text if kept and name is None else masked_source(job, text)
+        return Prepared(job, made, source, json.dumps(made.to_json(), separators=(",", ":")), job.secrets.reveal())
+
+
+def _without_local_code(job: Job, made: Plan, *, with_code: bool) -> Plan:
+    """A folder of the submitter's machine means nothing here: its content was sent along, or the job cannot run."""
+    code = made.options.code
+    if not code or ("://" in code and not code.startswith("file:")):
+        return made
+    if not with_code:
+        words = f"the code folder '{code}' is not on the server; submit the job with it (pailot submit --code)"
+        raise Invalid(words, [job.problem("code-folder", words, ("extras", "pailot", "code"))])
+    roles = {
+        name: role.replace(provisions=tuple(each for each in role.provisions if each.kind != "code"))
+        for name, role in made.roles.items()
+    }
+    return made.replace(roles=roles, options=made.options.replace(code=None))
+
+
+def _check_channels(job: Job, made: Plan) -> None:
+    """Code for /ml is sent along, too, or fetched from elsewhere."""
+    channels = made.options.channels
+    if channels and channels.code and not is_remote(channels.code):
+        words = f"the code '{channels.code}' is not on the server; send it along (pailot submit --code), or name a URI"
+        raise Invalid(words, [job.problem("code-folder", words, ("extras", "pailot", "channels", "code"))])
+
+
+def check_folders(made: Plan, engine: str, storages: Sequence[str]) -> None:
+    """A container shows only what its job may see: of this machine the storages' folders, and what lies in them."""
+    channels = made.options.channels
+    if engine != "docker" or channels is None:
+        return
+    allowed = [os.path.realpath(each.partition("=")[2].strip()) for each in storages]
+    for name, uri in (*channels.sources.items(), *channels.targets.items()):
+        path = "" if is_remote(uri) else os.path.realpath(Location(uri, uri).path("/"))
+        if path and not any(f"{path}/".startswith(f"{folder.rstrip('/')}/") for folder in allowed):
+            raise Invalid(f"the channel '{name}' is in no storage of this server: {uri} (setting storage_folders)")
+
+
+def demand(made: Plan) -> tuple[int, int, int]:
+    """CPUs, MB of memory and GPUs of all tasks together."""
+    roles: Sequence[Any] = tuple(made.roles.values())
+    return (
+        sum(role.instances * role.resources.cpu for role in roles),
+        sum(role.instances * role.resources.memory_mb for role in roles),
+        sum(role.instances * role.resources.gpu for role in roles),
+    )

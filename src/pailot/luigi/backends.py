@@ -1,0 +1,193 @@
+"""Where a task's job runs: this machine, a Pailot server or an OpenPAI cluster (v2), or an old OpenPAI (v1 only).
+
+A job is known by its name. When it has failed, the next run of the pipeline starts it again: here under the same name, on a
+server as `name-r2`, `name-r3`, …, since a server keeps a name for ever.
+"""
+
+from __future__ import annotations
+
+from ..sdk.errors import RunError
+from ..sdk.local_view import OVER
+from .auth import Tokens
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, Protocol
+
+    from ..sdk.client import Client
+    from ..sdk.job import Job
+    from ..sdk.local_view import Quit
+    from ..sdk.run import Run
+
+    class Place(Protocol):
+        """Finds and starts jobs."""
+
+        def latest(self, name: str) -> Started | None:
+            """The job of a name that was started last, if its record is left."""
+
+        def start(self, name: str, job: Job, v1: dict[str, Any] | None) -> Started:
+            """Start a job, whatever became of those before it; one that somebody else has started meanwhile is joined."""
+
+
+SUCCEEDED = ("SUCCEEDED", "SUCCEED")
+ENDED = (*OVER, "SUCCEED")
+LOCAL = "local"
+_FOUND: dict[str, tuple[int, str]] = {}
+"""Which version of the API an address has, and where below it."""
+
+
+class PaiJobFailed(RunError, RuntimeError):
+    """The job of a task did not succeed; `.reason`, `.exit_code`, `.task`, `.last_lines` say why."""
+
+
+class Started:
+    """A job that was started."""
+
+    def __init__(self, run: Run, url: str = "") -> None:
+        self.run, self.url, self.name = run, url, run.name
+
+    def state(self) -> str:
+        return self.run.state
+
+    def record(self) -> dict[str, Any]:
+        return self.run.describe()
+
+    def changes(self, quit: Quit) -> Iterator[None]:
+        """Each time something may have changed, until it is over."""
+        for _ in self.run.changes(quit):
+            yield None
+
+    def lines(self, quit: Quit) -> Iterator[str]:
+        return self.run.logs(follow=True).until(quit)
+
+    def stop(self) -> None:
+        self.run.stop(wait=False)
+
+
+class Here:
+    """This machine, without a server."""
+
+    def latest(self, name: str) -> Started | None:
+        from ..runs.queries import NoSuchRun
+        from ..sdk.local_runs import get
+
+        try:
+            found = get(name)
+        except NoSuchRun:
+            return None
+        return _started_here(found) if found.name == name else None
+
+    def start(self, name: str, job: Job, v1: dict[str, Any] | None) -> Started:
+        from ..runs.launch import Conflict
+        from ..sdk.local_runs import run
+
+        while True:
+            try:
+                return _started_here(run(job))
+            except Conflict:
+                latest = self.latest(name)
+                if latest is not None and latest.state() not in ENDED:
+                    return latest
+
+
+class There:
+    """A server with version 2 of the API."""
+
+    def __init__(self, url: str, tokens: Tokens) -> None:
+        self.url, self._tokens = url, tokens
+        self._made: Client | None = None
+
+    @property
+    def _client(self) -> Client:
+        """Made when it is first needed, for it needs a token."""
+        if self._made is None:
+            from ..sdk.client import Client
+            from ..sdk.connections import Lines
+
+            self._made = Client.over(Lines(self.url, self._tokens.now(), "", self._tokens.renewed))
+        return self._made
+
+    def latest(self, name: str) -> Started | None:
+        found = last_of(name, self._get)
+        return found[1] if found else None
+
+    def _get(self, name: str) -> Started | None:
+        from ..runs.queries import NoSuchRun
+
+        try:
+            return self._started(self._client.get(name))
+        except NoSuchRun:
+            return None
+
+    def start(self, name: str, job: Job, v1: dict[str, Any] | None) -> Started:
+        from ..runs.launch import Conflict
+
+        last = last_of(name, self._get)
+        number = last[0] + 1 if last else 1
+        while True:
+            try:
+                return self._started(self._client.run(job, name=numbered(name, number)))
+            except Conflict:
+                taken = self._get(numbered(name, number))
+                if taken is not None and taken.state() not in ENDED:
+                    return taken
+                number += 1
+
+    def _started(self, run: Run) -> Started:
+        if self.url.endswith("/rest-server"):  # the portal of an OpenPAI cluster is above it
+            portal = self.url.removesuffix("/rest-server")
+            return Started(run, f"{portal}/job-detail.html?username={run.id.partition('~')[0]}&jobName={run.name}")
+        return Started(run, f"{self.url}/api/v2/jobs/{run.id}")
+
+
+def place_for(url: str, username: str, password: str | None, expiration: int, token: str | None) -> Place:
+    """The place that an address means; who answers there is found out once."""
+    if url == LOCAL:
+        return Here()
+    version, server = _FOUND.get(url) or _find(url)
+    tokens = Tokens(server, username, password, expiration, token)
+    if version == 2:
+        return There(server, tokens)
+    from .openpai_v1 import OldThere
+
+    return OldThere(server, tokens)
+
+
+def _find(url: str) -> tuple[int, str]:
+    from ..client.api import find
+    from ..client.errors import NotTheApi
+
+    try:
+        with find(url) as client:
+            found = 2, client.server
+    except NotTheApi:
+        found = 1, url.rstrip("/")
+    _FOUND[url] = found
+    return found
+
+
+def is_here(url: str) -> bool:
+    """Whether a server is on this machine, and sees the same files."""
+    from urllib.parse import urlsplit
+
+    host = urlsplit(url).hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def last_of(name: str, get: Callable[[str], Started | None]) -> tuple[int, Started] | None:
+    """The last of `name`, `name-r2`, … that there is, and its number."""
+    last, number = None, 1
+    while True:
+        found = get(numbered(name, number))
+        if found is None:
+            return last
+        last, number = (number, found), number + 1
+
+
+def numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}-r{number}"
+
+
+def _started_here(run: Run) -> Started:
+    return Started(run, f"file://{run.describe()['folder']}")

@@ -1,0 +1,122 @@
+"""An OpenPAI with version 1 of the API only, as it was up to 0.13: it has no live events, so it is asked again and again."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from ..client.errors import NotFound, Refused, Unreachable
+from ..client.http import Http
+from ..client.sse import PATIENCE
+from ..errors import PailotError
+from .backends import ENDED, Started, last_of, numbered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ..sdk.job import Job
+    from ..sdk.local_view import Quit
+    from .auth import Tokens
+
+POLL_SECONDS = 2.0
+
+
+class OldThere:
+    """Such a server."""
+
+    def __init__(self, url: str, tokens: Tokens) -> None:
+        self.url, self._tokens = url, tokens
+        tokens.version = 1
+        self._http = Http(url)
+        self._http.renew = lambda: tokens.renewed(self._http.token)
+
+    def __del__(self) -> None:
+        self._http.close()
+
+    def latest(self, name: str) -> Started | None:
+        found = last_of(name, self._get)
+        return found[1] if found else None
+
+    def _get(self, name: str) -> Started | None:
+        try:
+            self.describe(name)
+        except NotFound:
+            return None
+        return OldStarted(self, name)
+
+    def start(self, name: str, job: Job, v1: dict[str, Any] | None) -> Started:
+        if v1 is None:
+            raise PailotError(f"{self.url} has version 1 of the API only, which takes no protocol files")
+        last = last_of(name, self._get)
+        number = last[0] + 1 if last else 1
+        while True:
+            named = {**v1, "jobName": numbered(name, number)}
+            try:
+                self.ask("POST", "/api/v1/jobs", json.dumps(named).encode())
+                return OldStarted(self, named["jobName"])
+            except Refused as error:
+                if error.status != 409:
+                    raise
+                taken = self._get(named["jobName"])
+                if taken is not None and taken.state() not in ENDED:
+                    return taken
+                number += 1
+
+    def describe(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.ask("GET", f"/api/v1/jobs/{name}").json()
+        return found
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> Any:
+        self._http.token = self._tokens.now()
+        try:
+            return self._http.request(method, path, body, {"Content-Type": "application/json"} if body else None)
+        except Refused as error:
+            if error.status == 404 or "NotFound" in error.code or error.code == "NoJobError":
+                raise NotFound(str(error), 404, error.code) from None
+            raise
+
+
+class OldStarted(Started):
+    """A job of such a server."""
+
+    def __init__(self, place: OldThere, name: str) -> None:
+        self.place, self.name = place, name
+        self.url = f"{place.url}/api/v1/jobs/{name}"
+
+    def record(self) -> dict[str, Any]:
+        said = self.place.describe(self.name)
+        status = said["jobStatus"]
+        return {
+            "name": self.name,
+            "state": status["state"],
+            "exitCode": status.get("appExitCode"),
+            "reason": status.get("appExitDiagnostics") or f"it ended as {status['state']}",
+            "taskRoles": {},
+        }
+
+    def state(self) -> str:
+        return str(self.record()["state"])
+
+    def changes(self, quit: Quit) -> Iterator[None]:
+        heard = time.monotonic()
+        while not quit.is_set:
+            try:
+                if self.state() in ENDED:
+                    return
+                heard = time.monotonic()
+            except Unreachable:
+                if time.monotonic() - heard > PATIENCE:
+                    raise
+            except Refused as error:
+                if error.status < 500 or time.monotonic() - heard > PATIENCE:
+                    raise
+            quit.wait(POLL_SECONDS)
+            yield None
+
+    def lines(self, quit: Quit) -> Iterator[str]:
+        return iter(())  # it shows them as pages for people only
+
+    def stop(self) -> None:
+        self.place.ask("PUT", f"/api/v1/jobs/{self.name}/executionType", b'{"value": "STOP"}')

@@ -1,0 +1,148 @@
+"""Prerequisites and runtime plugins of a role, turned by their plugins into callbacks."""
+
+from __future__ import annotations
+
+from ..protocol.checks import BUILTIN_PLUGINS, callback_renderer
+from ..protocol.model import EXIT, FAILS, START, SUCCEEDS, Storage
+from ..protocol.templates import Renderer
+from .environment import converted
+from .plan import PlannedCallback, Provision
+from .plugins import PluginError, Steps, find
+from .plugins.plugin_api import callbacks_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..protocol.model import Job, TaskRole
+    from ..protocol.problems import Problem
+
+
+MAX_SSH_TASKS = 1_000  # each task knows all others by variables, and the kernel bounds their size
+
+
+class Expansion:
+    """What the prerequisites of one role come to."""
+
+    __slots__ = ("callbacks", "provisions", "problems")
+
+    def __init__(self) -> None:
+        self.callbacks: list[PlannedCallback] = []
+        self.provisions: list[Provision] = []
+        self.problems: list[Problem] = []
+
+    def add(self, name: str, steps: Steps) -> None:
+        self.callbacks += [
+            PlannedCallback(name, each.event, each.commands, each.ignore_failure) for each in steps.callbacks if each.commands
+        ]
+        self.provisions += steps.provisions
+
+
+def expand(job: Job, role: TaskRole) -> Expansion:
+    """Callbacks of the role in start order: its prerequisites, then the plugins in `extras`."""
+    expansion = Expansion()
+    for each in role.prerequisites:
+        if not each.callbacks and each.plugin in ("cmd", "docker"):
+            continue
+        renderer = callback_renderer(job, role, each)
+        prerequisite = {
+            **each.fields,
+            "callbacks": each.callbacks,
+            "failurePolicy": "ignore" if each.ignore_failure else "fail",
+        }
+        _run(job, expansion, each.plugin, each.name, each.path, prerequisite, renderer)
+    for plugin in job.extras.runtime_plugins:
+        if plugin.plugin == "teamwise_storage" or not _applies(plugin.roles, role.name):
+            continue
+        parameters = plugin.parameters if isinstance(plugin.parameters, dict) else {}
+        if plugin.parameters is not None and not isinstance(plugin.parameters, dict):
+            message = f"plugin {plugin.plugin}: 'parameters' should be a mapping"
+            expansion.problems.append(job.problem("plugin-parameters", message, (*plugin.path, "parameters")))
+        if plugin.plugin == "ssh" and not job.extras.gang and parameters.get("jobssh"):
+            message = "with gangAllocation: false the tasks do not wait for each other, so job ssh is off, as in OpenPAI"
+            expansion.problems.append(job.problem("plugin-note", message, plugin.path))
+            parameters = {**parameters, "jobssh": False}
+        if plugin.plugin == "ssh" and parameters.get("jobssh") and job.task_count > MAX_SSH_TASKS:
+            message = f"job ssh between {job.task_count} tasks is too much; at most {MAX_SSH_TASKS} can log in to each other"
+            expansion.problems.append(job.problem("plugin-parameters", message, plugin.path))
+        policy = {"failurePolicy": "ignore" if plugin.ignore_failure else "fail"}
+        renderer = Renderer(role.scope, job.secrets.reveal())
+        _run(job, expansion, plugin.plugin, plugin.plugin, (*plugin.path, "parameters"), {**parameters, **policy}, renderer)
+    return expansion
+
+
+def storages(job: Job) -> tuple[tuple[Storage, ...], bool]:
+    """Storages to mount, and whether the user's default ones are meant."""
+    given = job.extras.storages
+    if given is not None:
+        return given, not given
+    for plugin in job.extras.runtime_plugins:
+        if plugin.plugin == "teamwise_storage":
+            parameters = plugin.parameters if isinstance(plugin.parameters, dict) else {}
+            names = parameters.get("storageConfigNames")
+            if isinstance(names, list):
+                return tuple(Storage(str(name), f"/mnt/{name}") for name in names), False
+            return (), True
+    return (), False
+
+
+def _applies(roles: tuple[str, ...] | None, name: str) -> bool:
+    return roles is None or name in roles or converted(name) in roles
+
+
+def _run(
+    job: Job,
+    expansion: Expansion,
+    plugin: str,
+    name: str,
+    path: tuple[str | int, ...],
+    prerequisite: dict[str, Any],
+    renderer: Renderer,
+) -> None:
+    rendered = {key: _deep(value, renderer) for key, value in prerequisite.items()}
+    if not job.lenient:
+        for code, message, _ in renderer.issues:
+            expansion.problems.append(job.problem(code, message, path))
+    try:
+        rendered["callbacks"] = callbacks_of(rendered.get("callbacks") or (), str(rendered.get("failurePolicy", "fail")))
+        steps = _steps(plugin, {"name": name, **rendered})
+    except PluginError as error:
+        place = (*path, error.key) if error.key else path
+        expansion.problems.append(job.problem("plugin-parameters", f"plugin {plugin}: {error}", place))
+        return
+    expansion.problems += [job.problem("plugin-note", f"plugin {plugin}: {note}", path) for note in steps.notes]
+    expansion.add(name, steps)
+
+
+def _steps(plugin: str, prerequisite: dict[str, Any]) -> Steps:
+    """What a plugin makes of a prerequisite; a defect in somebody else's plugin is reported, not raised."""
+    if plugin in BUILTIN_PLUGINS:
+        return find(plugin)(**prerequisite)
+    try:
+        steps = find(plugin)(**prerequisite)
+        fits = _fits(steps)
+    except PluginError:
+        raise
+    except Exception as error:  # whatever an installed plugin raises must not end in a traceback of ours
+        raise PluginError(f"it failed with {type(error).__name__}: {error}") from None
+    if not fits:
+        raise PluginError("it did not answer Steps with known events")
+    return steps
+
+
+def _fits(answer: Any) -> bool:
+    return isinstance(answer, Steps) and all(each.event in (START, EXIT, SUCCEEDS, FAILS) for each in answer.callbacks)
+
+
+def _deep(value: Any, renderer: Renderer) -> Any:
+    from ..protocol.model import Callback
+
+    if isinstance(value, str):
+        return renderer.render(value)
+    if isinstance(value, list | tuple):
+        return [_deep(item, renderer) for item in value]
+    if isinstance(value, dict):
+        return {key: _deep(item, renderer) for key, item in value.items()}
+    if isinstance(value, Callback):
+        return value.replace(commands=tuple(renderer.render(command) for command in value.commands))
+    return value

@@ -1,0 +1,325 @@
+"""Starting a run: its folder and record first, then its driver, here or detached."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from ..errors import PailotError
+from ..settings import Settings
+from .run_folder import JobFolder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from ..planning import Plan
+    from ..protocol import Job
+    from ..store.index import Index
+    from .driver import Surroundings, Watcher
+
+
+class Conflict(PailotError):
+    """A run of this name is still active."""
+
+
+class Run:
+    """A run that was recorded and can now be driven."""
+
+    def __init__(
+        self,
+        folder: JobFolder,
+        plan: Plan,
+        index: Index,
+        row_id: str,
+        surroundings: Surroundings,
+        engine: str,
+        lock: int | None = None,
+    ) -> None:
+        self.folder, self.plan, self.index, self.id = folder, plan, index, row_id
+        self.surroundings = surroundings
+        self.engine = engine
+        self.lock = lock
+        """The driver's lock: held from before anybody can find the run, so that nobody takes it for one without a driver."""
+
+    def leave(self) -> None:
+        """Another process has the lock now."""
+        lock, self.lock = self.lock, None
+        if lock is not None:
+            os.close(lock)
+
+
+def prepare(
+    job: Job,
+    plan: Plan,
+    source: str,
+    *,
+    cwd: str,
+    work_dir: str = "",
+    sandbox: bool = False,
+    detached: bool = False,
+    engine: str = "local",
+    labels: Mapping[str, str] | None = None,
+) -> Run:
+    """Record a run: its folder and its row in the index exist before the first process does."""
+    from ..store.index import Index, JobRow, NameInUse, new_id
+    from ..store.network_filesystems import index_path
+
+    settings = Settings()
+    os.makedirs(settings.home, mode=0o700, exist_ok=True)
+    index = Index(index_path(settings.home))
+    run_id = new_id()
+    active = index.active(plan.name, plan.user)
+    if active is not None and _still_active(active, index):
+        raise _conflict(plan.name)
+    path = os.path.join(settings.home, "jobs", run_id)
+    submitted = time.time()
+    record = {
+        "id": run_id,
+        "name": plan.name,
+        "user": plan.user,
+        "engine": engine,
+        "submitted": submitted,
+        "cwd": cwd,
+        "workDir": work_dir,
+        "sandbox": sandbox,
+        "detached": detached,
+        "boot": _boot(),
+        "file": job.origin.file if job.origin else "-",
+        "virtualCluster": plan.virtual_cluster,
+    }
+    folder = JobFolder.create(path, record, source, plan.to_json())
+    _seal(settings.home, folder, run_id, job)
+    lock = folder.lock()
+    row = JobRow(
+        id=run_id,
+        name=plan.name,
+        user=plan.user,
+        state="WAITING",
+        engine=engine,
+        folder=path,
+        submitted=submitted,
+        tasks=plan.task_count,
+        vc=plan.virtual_cluster,
+        labels={**plan.options.labels, **(labels or {})} or None,
+    )
+    try:
+        index.add(row, exclusive=True)
+    except NameInUse:
+        import shutil
+
+        if lock is not None:
+            os.close(lock)
+        shutil.rmtree(path)
+        raise _conflict(plan.name) from None
+    folder.note("submitted", name=plan.name, user=plan.user)
+    from .driver import Surroundings
+
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PAILOT_")}
+    surroundings = Surroundings(
+        cwd=cwd,
+        work_dir=work_dir,
+        environment=environment,
+        secrets=secret_values(job, plan),
+        hidden=hidden_texts(job, plan),
+        cache=settings.cache,
+        home=settings.home,
+        sandbox=sandbox,
+        rotate_bytes=int(settings.log_rotate_mb * 1_000_000),
+        source=_whole_source(job) if engine == "openpai" else "",
+    )
+    return Run(folder, plan, index, run_id, surroundings, engine, lock)
+
+
+def _whole_source(job: Job) -> str:
+    from ..protocol.export import outgoing
+
+    return outgoing(job)
+
+
+def _conflict(name: str) -> Conflict:
+    return Conflict(f"'{name}' is running already (pailot show {name}); use --name or --unique for another run")
+
+
+def secret_values(job: Job, plan: Plan) -> dict[str, str]:
+    """Every reference to a secret that the plan's scripts hold, with the secret as text."""
+    from ..protocol.js_semantics import to_string
+    from ..protocol.templates import lookup, secret_references
+
+    clear = job.secrets.reveal()
+    values: dict[str, str] = {}
+    for role in plan.roles.values():
+        for script in (role.scripts.start, role.scripts.main, role.scripts.exit):
+            for reference in secret_references(script):
+                name = reference[len("<% $secrets.") : -len(" %>")]
+                value, problem = lookup(clear, name.split("."), "$secrets")
+                if not problem:
+                    values[reference] = to_string(value)
+    return values
+
+
+def hidden_texts(job: Job, plan: Plan) -> tuple[str, ...]:
+    """What no log may show: the secrets, and passwords of registries that are written out."""
+    auths = [role.image.auth for role in plan.roles.values() if role.image.auth]
+    written = [auth.password for auth in auths if auth.password and "<%" not in auth.password]
+    return tuple(dict.fromkeys((*leaves(job.secrets.reveal()), *written)))
+
+
+def leaves(value: Any) -> list[str]:
+    """Every text inside the secrets."""
+    from ..protocol.js_semantics import to_string
+
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in leaves(item)]
+    if isinstance(value, list):
+        return [leaf for item in value for leaf in leaves(item)]
+    return [] if value is None else [to_string(value)]
+
+
+def drive_here(run: Run, watcher: Watcher | None = None) -> dict[str, Any]:
+    """Drive a run in this process, to its verdict."""
+    return _drive(run, watcher, None)
+
+
+def drive_detached(run: Run) -> dict[str, Any] | None:
+    """Leave the run to a supervisor of its own; returns once it has started, or with the verdict if it never did."""
+    run.index.close()
+    reader = apart(lambda writer: _drive(run, None, writer))
+    run.leave()
+    told = os.read(reader, 64)  # not to the end: shims inherit the other side
+    os.close(reader)
+    if told:
+        return None
+    verdict = run.folder.verdict()
+    if verdict is None:
+        raise PailotError(f"the supervisor of '{run.plan.name}' ended before the job had started; see pailot why {run.id}")
+    return verdict
+
+
+def apart(work: Callable[[int], object]) -> int:
+    """Do something in a process of its own, that outlives us; answers a descriptor on which `work` can tell us something."""
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.close(reader)
+            os.setsid()
+            if os.fork() == 0:
+                null = os.open(os.devnull, os.O_RDWR)
+                for descriptor in (0, 1, 2):
+                    os.dup2(null, descriptor)
+                work(writer)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writer)
+    os.waitpid(pid, 0)
+    return reader
+
+
+def drive_and_tell(run: Run, started: int) -> dict[str, Any]:
+    """Drive a run in this process, and say so on a descriptor once it has started."""
+    return _drive(run, None, started)
+
+
+def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, Any]:
+    from ..engines.registry import create as create_engine
+    from ..store import StoreError
+    from .driver import Driver
+    from .single_run_loop import drive
+
+    lock = run.folder.lock() if run.lock is None else run.lock
+    if lock is None:
+        raise PailotError(f"another process drives {run.id} already")
+
+    def tell_started() -> None:
+        try:
+            run.index.update(run.id, state="RUNNING", started=time.time())
+        except StoreError:
+            pass  # the folder tells as well
+        tell_parent()
+
+    def tell_parent() -> None:
+        nonlocal started
+        descriptor, started = started, None  # once: a later attempt has nobody to tell
+        if descriptor is not None:
+            try:
+                os.write(descriptor, b"started")
+            except OSError:
+                pass  # whoever waited has gone
+            os.close(descriptor)
+
+    def waiting(words: str) -> None:
+        entry = run.folder.note("waiting", reason=words)
+        tell_parent()
+        if watcher is not None:
+            watcher.happened(entry)
+
+    driver = Driver(run.folder, run.plan, create_engine(run.engine, waiting), run.surroundings, watcher)
+    driver.on_started = tell_started
+    verdict = drive(driver)
+    record_end(run.index, run.id, verdict)
+    os.close(lock)
+    return verdict
+
+
+def record_end(index: Index, run_id: str, verdict: dict[str, Any]) -> None:
+    """The verdict in the index, too; where that fails the folder still tells, and the next look repairs it."""
+    from ..store import StoreError
+
+    try:
+        _update_index(index, run_id, verdict)
+    except StoreError:
+        pass  # a full disk, for instance
+
+
+def _update_index(index: Index, run_id: str, verdict: dict[str, Any]) -> None:
+    index.update(
+        run_id,
+        state=verdict["state"],
+        started=verdict.get("started"),
+        ended=verdict["ended"],
+        exit_code=verdict.get("exitCode"),
+        reason=verdict["reason"],
+        retries=sum(verdict.get("retries", {}).values()),
+    )
+
+
+def _still_active(row: Any, index: Index) -> bool:
+    from .queries import refresh
+
+    return refresh(row, index).ended is None
+
+
+def _seal(home: str, folder: JobFolder, run_id: str, job: Job) -> None:
+    secrets = job.secrets.reveal()
+    if not secrets:
+        return
+    from ..store.secrets import SecretBox
+
+    sealed = SecretBox(home).seal(run_id, secrets)
+    with open(folder.file("secrets.sealed"), "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+        stream.write(sealed)
+
+
+def kept_secrets(home: str, folder: JobFolder) -> Any:
+    """The secrets that a run was started with; None where it has none."""
+    try:
+        with open(folder.file("secrets.sealed"), "rb") as stream:
+            sealed = stream.read()
+    except FileNotFoundError:
+        return None
+    from ..store.secrets import SecretBox
+
+    return SecretBox(home).open(folder.job()["id"], sealed)
+
+
+def _boot() -> str:
+    from ..runtime.processes import boot_id
+
+    return boot_id()

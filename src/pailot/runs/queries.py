@@ -1,0 +1,295 @@
+"""Looking at runs, from any process, after any crash: find, describe, wait, recover."""
+
+from __future__ import annotations
+
+import os
+
+from ..engines.registry import FOLLOWED
+from ..errors import PailotError
+from ..lifecycle.completion import Verdict
+from ..runtime import cleanup, processes
+from ..runtime.atomic_json import read_record
+from ..settings import Settings
+from ..store.index import Index
+from ..store.network_filesystems import index_path
+from . import reattach
+from .run_folder import JobFolder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..store.index import JobRow
+    from ..store.server import JobRecord
+
+
+class NoSuchRun(PailotError):
+    """There is no run of that name or number."""
+
+
+def open_index() -> Index:
+    """The index of this user's runs."""
+    settings = Settings()
+    os.makedirs(settings.home, mode=0o700, exist_ok=True)
+    return Index(index_path(settings.home))
+
+
+def find(name: str, user: str, index: Index | None = None) -> tuple[JobRow, JobFolder]:
+    """A run by id, `user~name` or name (then the latest); its row is brought up to date."""
+    index = index or open_index()
+    row = index.resolve(name, user)
+    if row is None:
+        known = [each.name for each in index.page(limit=100)]
+        from ..errors import suggestion
+
+        raise NoSuchRun(f"there is no run '{name}'{suggestion(name, known)} (pailot ps lists them)")
+    return refresh(row, index), JobFolder(row.folder)
+
+
+def refresh(row: JobRow, index: Index) -> JobRow:
+    """A row as its folder tells; a run whose driver died is brought to its end."""
+    if row.ended is not None:
+        return row
+    folder = JobFolder(row.folder)
+    verdict = folder.verdict()
+    if verdict is None and not folder.is_driven():
+        verdict = recover(folder)
+    if verdict is None:
+        state = folder.record("state.json") or {}
+        return row.replace(state=state.get("state", row.state), started=state.get("started", row.started))
+    from .launch import record_end
+
+    record_end(index, row.id, verdict)
+    return index.get(row.id) or row
+
+
+def recover(folder: JobFolder) -> dict[str, Any] | None:
+    """Bring a run without a driver to its end; None while its tasks are still being stopped."""
+    lock = folder.lock()
+    if lock is None:
+        return folder.verdict()
+    try:
+        known = folder.verdict()
+        if known is not None:
+            return known
+        if reattach.goes_on(folder):
+            return reattach.settle(folder)
+        job = folder.job()
+        if job.get("engine") in FOLLOWED:
+            os.close(lock)
+            lock = -1
+            reattach.follow(folder)
+            return folder.verdict()
+        rebooted = job.get("boot") != processes.boot_id()
+        if not rebooted and _shims_alive(folder):
+            return None
+        for path in _claims(folder):
+            if not os.path.exists(os.path.join(os.path.dirname(path), "final.json")):
+                cleanup.clean_up(os.path.dirname(path))
+        state = folder.record("state.json") or {}
+        verdict = _verdict_without_driver(folder, rebooted=rebooted)
+        return folder.conclude(verdict, retries={}, started=state.get("started"))
+    finally:
+        if lock >= 0:
+            os.close(lock)
+
+
+def wait(folder: JobFolder, seconds: float | None = None) -> bool:
+    """Until the run is over; False when the time is up first. Waits on the driver's lock, not on a clock."""
+    if seconds is None:
+        while folder.verdict() is None:
+            descriptor = folder.lock(wait=True, shared=True)
+            if descriptor is not None:
+                os.close(descriptor)
+            if folder.verdict() is None and recover(folder) is None:
+                if reattach.goes_on(folder):
+                    reattach.drive_on(folder)
+                else:
+                    _wait_for_shims(folder)
+        return True
+    import signal
+
+    class TimeUp(Exception):
+        pass
+
+    def ring(*_: object) -> None:
+        raise TimeUp
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
+    try:
+        return wait(folder)
+    except TimeUp:
+        return folder.verdict() is not None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def listed(row: JobRow | JobRecord, held: int = 0) -> dict[str, Any]:
+    """What `ps --json` prints of a run, on a server or without one."""
+    return {
+        "name": row.name,
+        "id": row.id,
+        "user": row.user,
+        "state": row.state,
+        "submitted": row.submitted,
+        "started": row.started,
+        "ended": row.ended,
+        "tasks": row.tasks,
+        "retries": row.retries,
+        "engine": row.engine,
+        "held": held,
+    }
+
+
+def describe(
+    row: JobRow | JobRecord, folder: JobFolder, plan: dict[str, Any] | None = None, attempt: int | None = None
+) -> dict[str, Any]:
+    """What `show --json` and `run --json` print; `plan` where the folder may not be there yet, tasks of the last attempt."""
+    verdict = folder.verdict() or {}
+    last = max(0, folder.attempts() - 1)
+    shown = last if attempt is None else attempt
+    roles = {}
+    for name, role in (plan or folder.plan()).get("taskRoles", {}).items():
+        roles[name] = {"tasks": [_task(folder, shown, name, index) for index in range(role["instances"])]}
+    return {
+        "name": row.name,
+        "id": row.id,
+        "user": row.user,
+        "state": row.state,
+        "attempt": last,
+        "retries": sum(verdict.get("retries", {}).values()) if verdict else last,
+        "exitCode": verdict.get("exitCode"),
+        "reason": verdict.get("reason"),
+        "submitted": row.submitted,
+        "started": row.started,
+        "ended": row.ended,
+        "engine": row.engine,
+        "tags": list(row.tags or ()),
+        "labels": dict(row.labels or {}),
+        "folder": folder.path,
+        "taskRoles": roles,
+    }
+
+
+def explain(row: JobRow | JobRecord, folder: JobFolder) -> list[str]:
+    """Why a run is in the state it is in: sentences, then the last lines of what failed."""
+    verdict = folder.verdict()
+    events = folder.events()
+    lines = []
+    for event in events:
+        if event["event"] == "task-retry":
+            lines.append(
+                f"{event['role']}:{event['index']} was tried again ({event['attempt']} of {event['of']}): it {event['reason']}"
+            )
+        elif event["event"] == "job-retry":
+            lines.append(f"the job was tried again: {event['reason']}; {event['why']}")
+        elif event["event"] == "waiting":
+            lines.append(str(event["reason"]))
+        elif event["event"] == "task-held" and verdict is None:
+            lines.append(
+                f"{event['role']}:{event['index']} {event['reason']}, and is kept for inspection; its resources stay taken"
+            )
+    if verdict is None:
+        state = folder.record("state.json") or {}
+        return [*lines, f"{row.name} is {state.get('state', row.state)}"]
+    lines.append(f"{row.name} is {verdict['state']}: {verdict['reason']}")
+    ended = [
+        event
+        for event in events
+        if event["event"] == "task-ended" and (event["role"], event["index"]) == (verdict.get("role"), verdict.get("index"))
+    ]
+    if ended and ended[-1].get("class"):
+        known = ended[-1]["class"]
+        if known["code"]:
+            lines.append(f"OpenPAI would call it {known['phrase']} ({known['code']}, {known['type']}, {known['reaction']})")
+    if ended and ended[-1].get("lastLines") and verdict["state"] != "SUCCEEDED":
+        lines.append(f"last lines of {verdict['role']}:{verdict['index']}:")
+        lines += [f"    {line}" for line in ended[-1]["lastLines"]]
+    return lines
+
+
+def held_tasks(folder: JobFolder) -> int:
+    """How many failed tasks are kept for inspection; their resources stay taken."""
+    tasks = [os.path.dirname(path) for path in _claims(folder)]
+    return sum(
+        os.path.exists(os.path.join(each, "held.json")) and not os.path.exists(os.path.join(each, "final.json")) for each in tasks
+    )
+
+
+def task_attempts(folder: JobFolder, attempt: int, role: str, index: int) -> int:
+    """How many attempts of a task have a folder."""
+    try:
+        return len(os.listdir(os.path.join(folder.task(attempt, role, index), "attempts")))
+    except OSError:
+        return 0
+
+
+def _task(folder: JobFolder, attempt: int, role: str, index: int) -> dict[str, Any]:
+    path = folder.task(attempt, role, index)
+    final = read_record(os.path.join(path, "final.json"))
+    count = task_attempts(folder, attempt, role, index)
+    placed = read_record(os.path.join(folder.attempt(attempt), "attempt.json")) or {}
+    last = os.path.join(path, "attempts", str(max(0, count - 1)))
+    held = read_record(os.path.join(path, "held.json")) if final is None else None
+    state = final["outcome"].upper() if final else "HELD" if held else "RUNNING" if count else "WAITING"
+    return {
+        "index": index,
+        "state": state,
+        "exitCode": (final or held or {}).get("exitCode"),
+        "signal": (final or held or {}).get("signal"),
+        "reason": (final or held or {}).get("reason"),
+        "class": (final or held or {}).get("class"),
+        "attempts": count,
+        "host": placed.get("hosts", {}).get(f"{role}:{index}") or placed.get("host"),
+        "ports": placed.get("ports", {}).get(f"{role}:{index}", {}),
+        "logs": {stream: os.path.join(last, stream) for stream in ("stdout", "stderr", "all")},
+    }
+
+
+def _verdict_without_driver(folder: JobFolder, *, rebooted: bool) -> Verdict:
+    attempts = folder.attempts()
+    started = bool(attempts) and os.path.exists(os.path.join(folder.attempt(attempts - 1), "started"))
+    if rebooted:
+        return Verdict("FAILED", "the machine was restarted while it ran (a platform failure)")
+    if not started:
+        return Verdict("FAILED", "its launcher was killed before all tasks had started (a platform failure)")
+    return Verdict("STOPPED", "its launcher was killed, so its tasks were stopped")
+
+
+def _claims(folder: JobFolder) -> list[str]:
+    attempts = folder.attempts()
+    if not attempts:
+        return []
+    tasks = os.path.join(folder.attempt(attempts - 1), "tasks")
+    try:
+        return [os.path.join(tasks, name, "claim") for name in os.listdir(tasks)]
+    except OSError:
+        return []
+
+
+def _shims_alive(folder: JobFolder) -> bool:
+    return any(not _free(path, wait=False) for path in _claims(folder))
+
+
+def _wait_for_shims(folder: JobFolder) -> None:
+    for path in _claims(folder):
+        _free(path, wait=True)
+
+
+def _free(path: str, *, wait: bool) -> bool:
+    """Whether the shim that holds a claim is gone."""
+    import fcntl
+
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH if wait else fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True

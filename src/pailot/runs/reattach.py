@@ -1,0 +1,249 @@
+"""Runs that go on without a driver here, in a cluster or on a server: what became of them, and how another drives them on.
+
+The attempt itself needs nobody. What needs a driver is the verdict over the whole run, and the next attempt after a failed one.
+A cluster is asked by whoever looks, and whoever waits for the run drives it (`drive_on`). What a server does is known only to
+whoever follows it: a look starts a small process for that, which ends with the job, or when the server is away for long.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..engines.registry import GO_ON
+from ..engines.registry import create as create_engine
+from ..lifecycle import retry
+from ..lifecycle.completion import Verdict
+from ..lifecycle.states import STOPPED, SUCCEEDED, WAITING
+from .driver import Watcher
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..planning import Plan
+    from ..planning.plan import RolePlan
+    from ..protocol import Job
+    from .driver import Surroundings
+    from .run_folder import JobFolder
+
+PATIENCE = 600.0
+"""So long a server may be away before nobody follows the run any more."""
+FIRST_LOOK = 10.0
+"""So long whoever looks at a run waits for what the server says."""
+
+
+def goes_on(folder: JobFolder) -> bool:
+    """Whether this run needs no process here."""
+    return folder.job().get("engine") in GO_ON
+
+
+def settle(folder: JobFolder) -> dict[str, Any] | None:
+    """The verdict of a run whose driver is gone, if its last attempt has ended and is not to be tried again."""
+    attempts = folder.attempts()
+    if not attempts:
+        return _conclude(folder, Verdict("FAILED", "its launcher was killed before it was submitted"))
+    engine: Any = create_engine(folder.job()["engine"])
+    try:
+        state, outcome = engine.peek(folder.attempt(attempts - 1))
+    finally:
+        engine.close()
+    if outcome is None:
+        before = folder.record("state.json") or {}
+        if before.get("state") != state and not (before.get("state") == "STOPPING" and state == "RUNNING"):
+            folder.set_state(**{**before, "state": state, "attempt": attempts - 1})
+        return None
+    cause, verdict = outcome
+    used = _used(folder)
+    asked = os.path.exists(folder.file("stop.json"))
+    again = retry.next_attempt(cause, used["user"], used["platform"], folder.plan().get("jobRetryCount", 0))
+    if verdict.state == SUCCEEDED or again is None:
+        return _conclude(folder, verdict)
+    if asked:
+        return _conclude(folder, Verdict(STOPPED, "stopped by the user"))
+    reason = f"{verdict.reason}; it is tried again by whoever waits for it (pailot wait {folder.job()['name']})"
+    before = folder.record("state.json") or {}
+    folder.set_state(**{**before, "state": WAITING, "attempt": attempts - 1, "reason": reason})
+    return None
+
+
+def stop(folder: JobFolder, *, grace: float, now: bool) -> None:
+    """Tell a run that nobody drives here to stop."""
+    engine: Any = create_engine(folder.job()["engine"])
+    try:
+        engine.stop_alone(folder.attempt(folder.attempts() - 1), grace, now=now)
+    finally:
+        engine.close()
+
+
+def drive_on(folder: JobFolder) -> dict[str, Any] | None:
+    """Be the driver of a run from where it is, to its verdict; None if another process is. Ctrl-C leaves the run alone."""
+    from .driver import Driver
+    from .single_run_loop import drive
+
+    lock = folder.lock()
+    if lock is None:
+        return None
+    try:
+        verdict = folder.verdict()
+        if verdict is not None:
+            return verdict
+        plan, surroundings = _as_it_was(folder)
+
+        def waiting(words: str) -> None:
+            folder.note("waiting", reason=words)
+
+        driver = Driver(folder, plan, create_engine(folder.job()["engine"], waiting), surroundings)
+        driver.first = max(0, folder.attempts() - 1)
+        driver.retries = _used(folder)
+        driver.began = _began(folder)
+        return drive(driver, interruptible=False)
+    finally:
+        os.close(lock)
+
+
+def follow(folder: JobFolder) -> None:
+    """Have the run followed by a process of its own; returns when the server has said something, or cannot be asked."""
+    import select
+
+    from .launch import apart
+
+    reader = apart(lambda told: _follow(folder, told))
+    select.select([reader], [], [], FIRST_LOOK)
+    os.close(reader)
+
+
+def _follow(folder: JobFolder, told: int) -> None:
+    from ..settings import Settings
+    from ..store.index import Index
+    from ..store.network_filesystems import index_path
+    from .driver import Driver, Surroundings
+    from .launch import kept_secrets, leaves, record_end
+    from .single_run_loop import drive
+
+    lock = folder.lock()
+    if lock is None:
+        return  # somebody was quicker
+    job, settings = folder.job(), Settings()
+    engine: Any = create_engine(job["engine"])
+    engine.patience, engine.give_up = PATIENCE, lambda: os._exit(0)
+    hidden = tuple(leaves(kept_secrets(settings.home, folder)))
+    surroundings = Surroundings("", "", {}, {}, hidden, settings.cache, settings.home)
+    driver = Driver(folder, _plan_to_follow(folder), engine, surroundings, _FirstLook(told))
+    driver.resumes, driver.began = True, _began(folder)
+    record_end(Index(index_path(settings.home)), job["id"], drive(driver))
+    os.close(lock)
+
+
+class _FirstLook(Watcher):
+    """Tells whoever waits that something is known now."""
+
+    def __init__(self, told: int) -> None:
+        self._told: int | None = told
+
+    def happened(self, event: Any) -> None:
+        if event["event"] != "resumed":
+            self._tell()
+
+    def finished(self, verdict: Any) -> None:
+        self._tell()
+
+    def _tell(self) -> None:
+        told, self._told = self._told, None
+        if told is not None:
+            os.close(told)
+
+
+# What the run was begun with
+
+
+def _plan_to_follow(folder: JobFolder) -> Plan:
+    """As much of the plan as a driver needs that starts no task."""
+    from ..planning.plan import Plan
+    from ..protocol.model import Options, Secrets
+
+    kept = folder.plan()
+    options = kept.get("options") or {}
+    return Plan(
+        name=kept["name"],
+        user=folder.job()["user"],
+        roles={name: _role(name, role["instances"]) for name, role in kept["taskRoles"].items()},
+        job_retry_count=0,  # the server retries, and counts the time
+        virtual_cluster="",
+        priority="",
+        gang=True,
+        options=Options(grace_seconds=float(options.get("graceSeconds") or 30)),
+        secrets=Secrets({}),
+    )
+
+
+def _role(name: str, instances: int) -> RolePlan:
+    from ..planning.plan import Image, RolePlan, Scripts
+    from ..protocol.model import Completion, Resources
+
+    return RolePlan(
+        name=name,
+        instances=instances,
+        image=Image(""),
+        entrypoint="",
+        scripts=Scripts(""),
+        environment={},
+        resources=Resources(0, 0, 0),
+        task_retry_count=0,
+        completion=Completion(None, None),
+    )
+
+
+def _as_it_was(folder: JobFolder) -> tuple[Plan, Surroundings]:
+    """The plan and the surroundings that the run began with: its job file, its secrets, its environment."""
+    from ..runtime.atomic_json import read_record
+    from ..settings import Settings
+    from .driver import Surroundings
+    from .launch import leaves, secret_values
+
+    settings, record = Settings(), folder.job()
+    job, plan = _reread(folder, settings.home)
+    payload = read_record(os.path.join(folder.attempt(max(0, folder.attempts() - 1)), "payload.json")) or {}
+    surroundings = Surroundings(
+        cwd=record.get("cwd") or ".",
+        work_dir=record.get("workDir", ""),
+        environment=payload.get("environment", {}),
+        secrets=secret_values(job, plan),
+        hidden=tuple(leaves(job.secrets.reveal())),
+        cache=settings.cache,
+        home=settings.home,
+        sandbox=record.get("sandbox", False),
+        rotate_bytes=int(settings.log_rotate_mb * 1_000_000),
+    )
+    return plan, surroundings
+
+
+def _reread(folder: JobFolder, home: str) -> tuple[Job, Plan]:
+    """The job from its file, with the secrets that were kept for it."""
+    from ..library import Library
+    from ..planning import plan
+    from ..planning.plugins import exists
+    from ..protocol import read
+    from ..protocol.overrides import Override
+    from .launch import kept_secrets
+
+    record, secrets = folder.job(), kept_secrets(home, folder)
+    changes = () if secrets is None else (Override(("secrets",), secrets, "the kept secrets"),)
+    with open(folder.file("job.yaml"), encoding="utf-8") as stream:
+        text = stream.read()
+    shelf = Library.from_settings(())
+    job = read(text, file="job.yaml", changes=changes, lenient=True, library=shelf.find, is_plugin=exists)
+    job = job.replace(name=record["name"])
+    return job, plan(job, record["user"])
+
+
+def _used(folder: JobFolder) -> dict[str, int]:
+    """The retries so far, as what they were counted."""
+    return {"user": 0, "platform": 0, **(folder.record("state.json") or {}).get("retries", {})}
+
+
+def _began(folder: JobFolder) -> float | None:
+    return (folder.record("state.json") or {}).get("started")
+
+
+def _conclude(folder: JobFolder, verdict: Verdict) -> dict[str, Any]:
+    return folder.conclude(verdict, retries=_used(folder), started=_began(folder))

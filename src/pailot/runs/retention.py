@@ -1,0 +1,87 @@
+"""Retention: what may go, and going without leaving half of it behind."""
+
+from __future__ import annotations
+
+import os
+
+from ..settings import Settings
+from .queries import open_index
+from .run_folder import JobFolder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..store.index import JobRow
+
+
+def old_runs(*, before: float, keep_last: int) -> list[JobRow]:
+    """Finished runs that ended before a moment, but for the latest few."""
+    index = open_index()
+    found: list[JobRow] = []
+    page = index.page(limit=1_000)
+    seen = 0
+    while page:
+        found += [
+            row
+            for position, row in enumerate(page, seen)
+            if position >= keep_last and row.ended is not None and row.ended < before
+        ]
+        seen += len(page)
+        page = index.page(limit=1_000, before=page[-1].id)
+    return found
+
+
+def remove(rows: list[JobRow]) -> int:
+    """Take runs out of the index, then remove their folders; answers the bytes freed."""
+    import shutil
+
+    index = open_index()
+    freed = sum(_size(row.folder) for row in rows)
+    index.remove(row.id for row in rows)
+    for row in rows:
+        shutil.rmtree(row.folder, ignore_errors=True)
+    return freed
+
+
+def rebuild_index() -> int:
+    """Make the index anew from what the folders tell."""
+    from ..store.index import Index, JobRow
+    from ..store.network_filesystems import index_path
+
+    home = Settings().home
+    jobs = os.path.join(home, "jobs")
+    rows = []
+    for name in sorted(os.listdir(jobs)) if os.path.isdir(jobs) else ():
+        folder = JobFolder(os.path.join(jobs, name))
+        job, verdict, plan = folder.job(), folder.verdict() or {}, folder.plan()
+        if not job:
+            continue
+        rows.append(
+            JobRow(
+                id=job["id"],
+                name=job["name"],
+                user=job["user"],
+                state=verdict.get("state", "RUNNING"),
+                engine=job.get("engine", "local"),
+                folder=folder.path,
+                submitted=job["submitted"],
+                started=verdict.get("started"),
+                ended=verdict.get("ended"),
+                tasks=sum(role["instances"] for role in plan.get("taskRoles", {}).values()),
+                retries=sum(verdict.get("retries", {}).values()),
+                exit_code=verdict.get("exitCode"),
+                reason=verdict.get("reason") or "",
+                vc=job.get("virtualCluster", "default"),
+            )
+        )
+    return Index(index_path(home)).rebuild(rows)
+
+
+def _size(folder: str) -> int:
+    total = 0
+    for parent, _, files in os.walk(folder):
+        for file in files:
+            try:
+                total += os.lstat(os.path.join(parent, file)).st_size
+            except OSError:
+                continue  # gone meanwhile
+    return total

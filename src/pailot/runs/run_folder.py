@@ -1,0 +1,239 @@
+"""The folder of one run: everything about it, readable by any process at any time.
+
+job.json         what was asked for, and the format of this folder
+job.yaml         the job file, secrets masked          plan.json   what was planned
+secrets.sealed   the secrets, encrypted                journal     what happened, a JSON line each
+lock             held by the driver while it lives     control     a pipe that wakes the driver
+stop.json        that the run is to stop, and why      state.json  what it is doing
+verdict.json     how it ended                          checkpoints one folder a task that survives retries
+again.json       that another is to start it again (under a server), as what that counts, and with which attempt
+attempts/N/      attempt.json, peers.json, started, stop.json, tasks/ROLE-INDEX/
+tasks/…/         claim, final.json, work, attempts/K/: stdout stderr all exit.json environment *.sh
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+
+from ..lifecycle.states import SUCCEEDED
+from ..runtime.atomic_json import append_line, free_reserve, keep_reserve, read_lines, read_record, write_record
+from ..runtime.stop_reason import claim_stop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from ..lifecycle.completion import Verdict
+
+FORMAT = 1
+
+
+class JobFolder:
+    """One run's folder."""
+
+    def __init__(self, path: str, *, durable: bool = True, reserve: str = "") -> None:
+        self.path = path
+        self.reserve = reserve or path
+        """The folder where space is kept for a full disk: that of the run itself, or one for all runs of a server."""
+        self.durable = durable
+        """Whether this folder is all there is, and must outlive a power cut; a server has its database, and a keeper."""
+
+    @classmethod
+    def create(cls, path: str, job: dict[str, Any], source: str, plan: dict[str, Any]) -> JobFolder:
+        """Make the folder; it is complete before anything is started."""
+        import json
+
+        os.makedirs(path, mode=0o700)
+        os.mkfifo(os.path.join(path, "control"), 0o600)
+        folder = cls(path)
+        folder.keep_reserve(path)
+        folder.fill(job, source, json.dumps(plan))
+        return folder
+
+    def fill(self, job: dict[str, Any], source: str, plan: str) -> None:
+        """Everything that is known before the start; `job.json` comes last, and says that the folder is complete."""
+        os.makedirs(self.file("attempts"), mode=0o700, exist_ok=True)
+        os.makedirs(self.file("checkpoints"), exist_ok=True)
+        self._write("job.yaml", source)
+        self._write("plan.json", plan)
+        write_record(self.file("job.json"), {"format": FORMAT, **job}, durable=False)  # the index is; a power cut ends the run
+
+    def keep_reserve(self, folder: str) -> None:
+        """Space for the last words about a run, in its own folder, unless it is kept elsewhere for all."""
+        if self.reserve == self.path:
+            keep_reserve(folder)
+
+    def file(self, *names: str) -> str:
+        return os.path.join(self.path, *names)
+
+    def attempt(self, number: int) -> str:
+        return self.file("attempts", str(number))
+
+    def task(self, attempt: int, role: str, index: int) -> str:
+        return self.file("attempts", str(attempt), "tasks", f"{role}-{index}")
+
+    def record(self, name: str) -> dict[str, Any] | None:
+        """A record by its name, or None."""
+        return read_record(self.file(name))
+
+    def job(self) -> dict[str, Any]:
+        return self.record("job.json") or {}
+
+    def plan(self) -> dict[str, Any]:
+        return self.record("plan.json") or {}
+
+    def verdict(self) -> dict[str, Any] | None:
+        return self.record("verdict.json")
+
+    def set_state(self, **state: Any) -> None:
+        self._with_reserve(
+            lambda: write_record(self.file("state.json"), {"at": time.time(), **state}, durable=False), needed=False
+        )
+
+    def mark_started(self, attempt: int) -> None:
+        """All tasks of an attempt have begun."""
+        started = os.path.join(self.attempt(attempt), "started")
+        self._with_reserve(lambda: write_record(started, {"at": time.time()}, durable=False), needed=False)
+
+    def decide(self, verdict: dict[str, Any]) -> None:
+        """Write the verdict: on a full disk, too."""
+        self._with_reserve(lambda: write_record(self.file("verdict.json"), verdict, durable=self.durable), needed=True)
+
+    def conclude(
+        self, verdict: Verdict, *, retries: Mapping[str, int], started: float | None, attempts: int | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """Write down how the run has ended, once and for all; answers what was written."""
+        record = {
+            "state": verdict.state,
+            "reason": verdict.reason,
+            "exitCode": 0 if verdict.state == SUCCEEDED else verdict.exit_code,
+            "role": verdict.role,
+            "index": verdict.index,
+            "attempts": self.attempts() if attempts is None else attempts,
+            "retries": dict(retries),
+            "started": started,
+            "ended": time.time(),
+            **more,
+        }
+        self.decide(record)
+        self.note("ended", state=verdict.state, reason=verdict.reason)
+        return record
+
+    def hand_on(self, record: dict[str, Any]) -> None:
+        """Write down that our part is over without a verdict: whoever queues the run starts it again."""
+        self._with_reserve(lambda: write_record(self.file("again.json"), record, durable=self.durable), needed=True)
+
+    def note(self, event: str, **details: Any) -> dict[str, Any]:
+        """Write down that something happened."""
+        entry = {"at": time.time(), "event": event, **details}
+        self._with_reserve(lambda: append_line(self.file("journal"), entry), needed=False)
+        return entry
+
+    def events(self) -> list[dict[str, Any]]:
+        return list(read_lines(self.file("journal")))
+
+    def attempts(self) -> int:
+        """How many attempts were begun."""
+        try:
+            return len(os.listdir(self.file("attempts")))
+        except OSError:
+            return 0
+
+    def ask_to_stop(self, *, grace: float, now: bool) -> None:
+        """Leave word that the run is to stop, and wake its driver."""
+        claim_stop(self.path, "user", grace)
+        if now:
+            self._write("kill", "")
+        if self.is_driven():
+            self.wake_driver()
+        elif self.attempts():
+            from . import reattach
+
+            if reattach.goes_on(self):
+                reattach.stop(self, grace=grace, now=now)
+            else:
+                self._tell_shims(now)
+
+    def _tell_shims(self, now: bool) -> None:
+        """Their driver is dead: they have been told to stop by that, and hear from us if it is to be at once."""
+        import signal
+
+        attempt = self.attempt(self.attempts() - 1)
+        if now:
+            self._write(os.path.join(attempt, "kill"), "")
+        tasks = os.path.join(attempt, "tasks")
+        for name in os.listdir(tasks) if os.path.isdir(tasks) else ():
+            path = os.path.join(tasks, name, "claim")
+            pid = holder(path)
+            if pid:
+                os.kill(pid, signal.SIGTERM)
+
+    def wake_driver(self) -> None:
+        try:
+            control = os.open(self.file("control"), os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            return  # nobody drives it
+        try:
+            os.write(control, b"!")
+        except BlockingIOError:
+            pass  # enough wake-up calls are waiting
+        finally:
+            os.close(control)
+
+    def lock(self, *, wait: bool = False, shared: bool = False) -> int | None:
+        """The driver's lock, or None while another process holds it; closing the descriptor gives it back."""
+        import fcntl
+
+        descriptor = os.open(self.file("lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+            fcntl.flock(descriptor, kind if wait else kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        return descriptor
+
+    def is_driven(self) -> bool:
+        descriptor = self.lock(shared=True)
+        if descriptor is None:
+            return True
+        os.close(descriptor)
+        return False
+
+    def _with_reserve(self, write: Callable[[], None], *, needed: bool) -> None:
+        """Write something; on a full disk the space kept in reserve is used for it."""
+        try:
+            write()
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            free_reserve(self.reserve)
+            try:
+                write()
+            except OSError:
+                if needed:
+                    raise
+
+    def _write(self, name: str, text: str) -> None:
+        with open(self.file(name), "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+            stream.write(text)
+
+
+def holder(claim: str) -> int | None:
+    """The shim that holds a claim, or None if it is gone; the lock tells, so that a reused number is never meant."""
+    import fcntl
+
+    try:
+        descriptor = os.open(claim, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return int(os.read(descriptor, 32) or b"0") or None
+    finally:
+        os.close(descriptor)
+    return None

@@ -1,0 +1,88 @@
+"""A run driven by a small process of its own, for whoever must neither fork nor be asked for signals.
+
+A notebook or a program with threads and gigabytes of data starts a fresh interpreter, tells it the run over a pipe, and
+may end before the run does. `launch.drive_detached` is the quicker way for a small process with one thread.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..errors import PailotError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .launch import Run
+
+_START = "import sys; sys.path[:] = sys.argv[1:]; from pailot.runs.supervisor import main; main()"
+
+
+def supervise(run: Run) -> dict[str, Any] | None:
+    """Leave the run to a new process; returns once it has started, or with the verdict if it never did."""
+    import pickle
+    import subprocess
+
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    run.index.close()
+    said = pickle.dumps((run.folder.path, run.id, run.plan, run.surroundings, run.engine, run.lock))
+    complaints = open(run.folder.file("supervisor.log"), "wb")  # noqa: SIM115  # closed below
+    supervisor = subprocess.Popen(
+        # Without `site`, which takes as long as all of ours: it is told where to find things.
+        [sys.executable or "python3", "-S", "-P", "-c", _START, package, *filter(os.path.isabs, sys.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=complaints,
+        cwd="/",
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON") or name == "PYTHONPATH"},
+        start_new_session=True,
+        pass_fds=() if run.lock is None else (run.lock,),
+    )
+    run.leave()
+    assert supervisor.stdin
+    assert supervisor.stdout
+    with supervisor.stdin, supervisor.stdout, complaints:
+        try:
+            supervisor.stdin.write(said)
+            supervisor.stdin.close()
+        except BrokenPipeError:
+            pass  # it is gone, which the next line hears
+        told = os.read(supervisor.stdout.fileno(), 64)  # not to the end: shims inherit the other side
+    supervisor.wait()  # it has forked the driver and ended
+    if told:
+        return None
+    verdict = run.folder.verdict()
+    if verdict is None:
+        raise PailotError(f"the supervisor of '{run.plan.name}' ended before the job had started: {_last_words(run)}")
+    return verdict
+
+
+def _last_words(run: Run) -> str:
+    with open(run.folder.file("supervisor.log"), encoding="utf-8", errors="replace") as stream:
+        lines = stream.read().strip().splitlines()
+    return lines[-1] if lines else f"see pailot why {run.id}"
+
+
+def main() -> None:
+    """The new process: read what is to be driven, step out of the family, drive it."""
+    import pickle
+
+    path, run_id, plan, surroundings, engine, lock = pickle.load(sys.stdin.buffer)  # noqa: S301  # from our parent
+    if os.fork():
+        os._exit(0)  # whoever started us reaps this at once, and never the driver
+    from ..store.index import Index
+    from ..store.network_filesystems import index_path
+    from .launch import Run, drive_and_tell
+    from .run_folder import JobFolder
+
+    told = os.dup(1)
+    os.set_inheritable(told, False)
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1):
+        os.dup2(null, descriptor)
+    if lock is not None:
+        os.set_inheritable(lock, False)
+    drive_and_tell(Run(JobFolder(path), plan, Index(index_path(surroundings.home)), run_id, surroundings, engine, lock), told)
+    os._exit(0)

@@ -1,0 +1,1 @@
+"""Who starts next, and why does this one wait? Pure functions over plain values."""

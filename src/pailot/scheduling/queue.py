@@ -1,0 +1,477 @@
+"""Which waiting job starts, which running one makes room, and why the others wait: for one machine.
+
+A job is admitted whole or not at all. The rules:
+
+- Each virtual cluster has a guaranteed share; what no cluster has is shared by all. A job of class crit, prod or test uses
+  its cluster's share, then what is shared, and nothing else. So a cluster can always have its share.
+- An opportunistic job uses whatever lies idle, wherever that belongs. It is stopped and queued again as soon as a job of
+  another class may have the room. Nobody else ever is.
+- The line is ordered by class, then by arrival. A job for which there is room may overtake one for which there is none, but
+  only `patience` times: after that, room that the one in front could use is kept for it. So in each class and cluster the
+  first in line starts once those in front of it (higher classes, earlier arrivals) and what runs have ended, however big it is.
+
+Nothing here asks for the time, reads or writes. `Queue` remembers what it was told, so that a decision costs little with
+tens of thousands waiting: jobs of the same shape stand in one line, and only the first of each is looked at.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from heapq import heapify, heappop, heappush
+
+from ..values import Value
+from .capacity import CLASSES, NOTHING, OPPORTUNISTIC, Capacity, Ledger, Share, amounts_of, capacity_of, minus, plus, shares_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from .capacity import Amounts, Group
+
+    Place = tuple[float, int, str]
+    """Where in the line of its class: arrival, serial number, id."""
+
+PATIENCE = 16
+"""So often the first in line is overtaken before room is kept for it."""
+
+
+class Request(Value):
+    """A job that waits, with the sum of what its tasks ask for."""
+
+    id: str
+    name: str = ""
+    """What messages call it."""
+    cpu: float = 0
+    memory_mb: int = 0
+    gpu: int = 0
+    priority: str = "test"
+    vc: str = "default"
+    order: float = 0
+    """When it came: smaller is earlier. A job that is queued again keeps its place."""
+    overtaken: int = 0
+
+
+class Holding(Value):
+    """A job that runs."""
+
+    request: Request
+    started: float = 0
+    stopping: bool = False
+    """It is being stopped: what it holds will soon be free."""
+
+
+class Reason(Value):
+    """Why a job waits: `never`, `room`, `kept` (for one in front of it), `stopping` (others make room) or `ready`."""
+
+    kind: str
+    text: str
+    missing: Mapping[str, float] = {}
+    """`cpu`, `memory_mb`, `gpu`: what is not there for it."""
+    holders: tuple[str, ...] = ()
+    """Who has it, the biggest first."""
+    position: int = 0
+    length: int = 0
+
+
+class Decision(Value):
+    """What to do now, in this order: stop `preempt`, start `start`."""
+
+    start: tuple[str, ...] = ()
+    preempt: tuple[str, ...] = ()
+    why: Mapping[str, Reason] = {}
+    overtaken: Mapping[str, int] = {}
+
+
+def decide(
+    machine: Capacity,
+    clusters: Mapping[str, Share],
+    running: Sequence[Holding],
+    waiting: Sequence[Request],
+    now: float = 0,
+    patience: int = PATIENCE,
+) -> Decision:
+    """One decision from nothing; who decides often keeps a `Queue`."""
+    queue = Queue(machine, clusters, patience)
+    for holding in running:
+        queue.hold(holding)
+    for request in waiting:
+        queue.add(request)
+    made = queue.decide(now)
+    return made.replace(why={each: queue.why(each) for each in queue.waiting()}, overtaken=queue.overtaken())
+
+
+class Queue:
+    """The line of one machine and what runs there."""
+
+    def __init__(self, machine: Capacity, clusters: Mapping[str, Share] | None = None, patience: int = PATIENCE) -> None:
+        self.patience = patience
+        self._serial = 0
+        self._running: dict[str, Holding] = {}
+        self._requests: dict[str, tuple[Request, Amounts, Place]] = {}
+        self._never: dict[str, Request] = {}
+        self._groups: dict[Group, _Line] = {}
+        self._orders: tuple[list[Place], ...] = tuple([] for _ in CLASSES)
+        self._overtaken: dict[str, int] = {}
+        self._kept: list[str] = []
+        self._promised: list[str] = []
+        self.resize(machine, clusters or {})
+
+    def resize(self, machine: Capacity, clusters: Mapping[str, Share]) -> None:
+        """The machine or the shares are others now. Shares beyond the machine are cut in proportion."""
+        self.machine, self.clusters = machine, dict(clusters)
+        self._total = amounts_of(machine)
+        self._ledger = Ledger(self._total, shares_of(self._total, clusters))
+        for holding in self._running.values():
+            self._ledger.take(group_of(holding.request), amounts_of(holding.request), stopping=holding.stopping)
+        again = [*self._never.values(), *(request for request, _, _ in self._requests.values())]
+        self._never.clear()
+        self._requests.clear()
+        self._groups.clear()
+        self._orders = tuple([] for _ in CLASSES)
+        for request in sorted(again, key=lambda each: each.order):
+            self.add(request)
+        self._changed = True
+
+    def add(self, request: Request) -> None:
+        """A job waits from now on."""
+        if request.id in self._requests or request.id in self._never or request.id in self._running:
+            raise ValueError(f"{request.id} is in the queue already")
+        group, demand = group_of(request), amounts_of(request)
+        if any(has < asked for has, asked in zip(self._ledger.most(group), demand)):  # noqa: B905  # Python 3.9
+            self._never[request.id] = request
+            return
+        self._serial += 1
+        place = (request.order, self._serial, request.id)
+        self._requests[request.id] = (request, demand, place)
+        if request.overtaken:
+            self._overtaken.setdefault(request.id, request.overtaken)
+        insort(self._orders[group[0]], place)
+        self._groups.setdefault(group, _Line()).add(place, demand)
+        self._changed = True
+
+    def hold(self, holding: Holding) -> None:
+        """A job runs that this queue has not started: the server was started anew."""
+        request = holding.request
+        if request.id in self._running:
+            raise ValueError(f"{request.id} runs already")
+        self._withdraw(request.id)
+        self._running[request.id] = holding
+        self._ledger.take(group_of(request), amounts_of(request), stopping=holding.stopping)
+        self._changed = True
+
+    def stopping(self, job: str) -> None:
+        """A running job is being stopped, for whatever reason."""
+        holding = self._running.get(job)
+        if holding is None or holding.stopping:
+            return
+        group, demand = group_of(holding.request), amounts_of(holding.request)
+        self._ledger.give(group, demand, stopping=False)
+        self._running[job] = holding.replace(stopping=True)
+        self._ledger.take(group, demand, stopping=True)
+        self._changed = True
+
+    def remove(self, job: str) -> None:
+        """A running job has ended, or a waiting one is withdrawn; one that is not here is no mistake."""
+        holding = self._running.pop(job, None)
+        if holding is not None:
+            self._ledger.give(group_of(holding.request), amounts_of(holding.request), stopping=holding.stopping)
+            self._changed = True
+        self._withdraw(job)
+
+    def waiting(self) -> list[str]:
+        """Who waits, in line; then who never fits."""
+        return [place[2] for line in self._orders for place in line] + list(self._never)
+
+    def running(self) -> list[str]:
+        """Who runs."""
+        return list(self._running)
+
+    def never_fits(self) -> list[str]:
+        """Who can never start on this machine, in its cluster."""
+        return list(self._never)
+
+    def overtaken(self) -> Mapping[str, int]:
+        """How often each first in line was overtaken."""
+        return dict(self._overtaken)
+
+    def used(self) -> Capacity:
+        """What running jobs hold."""
+        return capacity_of(minus(self._total, self._ledger.free))
+
+    def used_by(self, vc: str) -> Capacity:
+        """What the running jobs of a virtual cluster hold, the opportunistic included."""
+        total = NOTHING
+        for holding in self._running.values():
+            if holding.request.vc == vc:
+                total = plus(total, amounts_of(holding.request))
+        return capacity_of(total)
+
+    def decide(self, now: float = 0) -> Decision:
+        """Start whom there is room for. The answer is taken as done: it is counted as running, or as stopping."""
+        if not self._changed:
+            return Decision()
+        self._changed = False
+        turn = _Turn(self, now)
+        for rank in range(OPPORTUNISTIC):
+            turn.guaranteed(rank)
+        turn.opportunistic()
+        turn.put_back()
+        self._kept, self._promised = turn.kept, turn.promised
+        return Decision(tuple(turn.started), tuple(turn.preempted))
+
+    def why(self, job: str) -> Reason:
+        """Why a job waits; raises KeyError where it does not wait here. Decide first."""
+        from . import wait_reasons
+
+        return wait_reasons.reason(self, job)
+
+    # Inside the room
+
+    def _withdraw(self, job: str) -> None:
+        self._never.pop(job, None)
+        self._overtaken.pop(job, None)
+        found = self._requests.pop(job, None)
+        if found is None:
+            return
+        request, demand, place = found
+        group = group_of(request)
+        line = self._orders[group[0]]
+        del line[bisect_left(line, place)]
+        if self._groups[group].remove(place, demand):
+            del self._groups[group]
+        self._changed = True
+
+    def _start(self, job: str, now: float) -> None:
+        request, demand, _ = self._requests[job]
+        self._withdraw(job)
+        self._running[job] = Holding(request, now)
+        self._ledger.take(group_of(request), demand, stopping=False)
+        self._changed = False
+
+
+class _Line:
+    """The waiting jobs of a group, those of one shape together. What has left is dropped when it comes to the front."""
+
+    def __init__(self) -> None:
+        self.shapes: dict[Amounts, list[Place]] = {}
+        self.all: list[Place] = []
+        self.gone: set[Place] = set()
+        self.count = 0
+
+    def add(self, place: Place, demand: Amounts) -> None:
+        heappush(self.shapes.setdefault(demand, []), place)
+        heappush(self.all, place)
+        self.count += 1
+
+    def remove(self, place: Place, demand: Amounts) -> bool:
+        """Whether the line is empty now."""
+        self.gone.add(place)
+        self.count -= 1
+        if self.first(demand) is None:
+            del self.shapes[demand]
+        if len(self.gone) > 64 and len(self.gone) > self.count:
+            self._sweep()
+        return not self.count
+
+    def first(self, demand: Amounts) -> Place | None:
+        """The first of a shape."""
+        line = self.shapes.get(demand)
+        while line and line[0] in self.gone:
+            heappop(line)
+        return line[0] if line else None
+
+    def head(self) -> Place:
+        """The first of all."""
+        while self.all[0] in self.gone:
+            heappop(self.all)
+        return self.all[0]
+
+    def _sweep(self) -> None:
+        """What left from the middle does not pile up."""
+        self.all = [place for place in self.all if place not in self.gone]
+        heapify(self.all)
+        for line in self.shapes.values():
+            line[:] = [place for place in line if place not in self.gone]
+            heapify(line)
+        self.gone.clear()
+
+
+class _Turn:
+    """One decision: the line is gone through once, on a copy of the ledger where room can be set aside."""
+
+    def __init__(self, queue: Queue, now: float) -> None:
+        self.queue, self.now = queue, now
+        self.ledger = queue._ledger.copy()
+        self.started: list[str] = []
+        self.preempted: list[str] = []
+        self.kept: list[str] = []
+        """Those overtaken too often: room is kept for them."""
+        self.promised: list[str] = []
+        """Those whose room is being made."""
+        self.passed: list[tuple[str, Group, Amounts]] = []
+        """The firsts in line for which there is no room, and no reservation yet."""
+        self.aside: list[tuple[Group, Amounts, Place]] = []
+
+    def guaranteed(self, rank: int) -> None:
+        """The classes that have a right to their cluster's share."""
+        for place, group, demand, is_head in self._candidates(rank):
+            job = place[2]
+            if not self.ledger.permits(group[1], demand):
+                if is_head:
+                    self._passed_over(job, group, demand)
+            elif self.ledger.has_free(demand):
+                shared = self.ledger.draws_on_shared(group[1], demand)
+                self._start(job, group, demand)
+                self._count(group, shared=shared)
+            elif self._make_room(demand):
+                self._promise(job, group, demand, place)
+            elif is_head:
+                self._passed_over(job, group, demand)
+
+    def opportunistic(self) -> None:
+        """Whatever is left, for as long as nobody else may have it."""
+        self.passed.clear()
+        for place, group, demand, is_head in self._candidates(OPPORTUNISTIC):
+            if self.ledger.has_free(demand):
+                self._start(place[2], group, demand)
+                self._count(group, shared=True)
+            elif is_head:
+                self._passed_over(place[2], group, demand)
+
+    def put_back(self) -> None:
+        """Those promised room go on waiting."""
+        for group, demand, place in self.aside:
+            heappush(self.queue._groups[group].shapes.setdefault(demand, []), place)
+
+    def _candidates(self, rank: int) -> Iterator[tuple[Place, Group, Amounts, bool]]:
+        """The first of each group, and of each shape that fits, in line; a shape's next follows when its first has gone."""
+        queue = self.queue
+        heap: list[tuple[Place, Group, Amounts]] = []
+        heads: set[Place] = set()
+        for group, line in queue._groups.items():
+            if group[0] != rank:
+                continue
+            head = line.head()
+            heads.add(head)
+            heap.append((head, group, queue._requests[head[2]][1]))
+            cpu, memory, gpu = self.ledger.room(group)
+            for demand in line.shapes:
+                if demand[0] <= cpu and demand[1] <= memory and demand[2] <= gpu:
+                    place = line.first(demand)
+                    if place is not None and place != head:
+                        heap.append((place, group, demand))
+        heapify(heap)
+        queued = {each[0] for each in heap}
+        while heap:
+            place, group, demand = heappop(heap)
+            gone = len(self.started) + len(self.aside)
+            yield place, group, demand, place in heads
+            if len(self.started) + len(self.aside) == gone:
+                continue  # it stays, and so do all of its shape
+            line_left = queue._groups.get(group)
+            if line_left is None:
+                continue
+            following = line_left.first(demand)
+            if following is not None and self._may_fit(group, demand):
+                queued.add(following)
+                heappush(heap, (following, group, demand))
+            head_now = self._head(group) if place in heads else None
+            if head_now is not None:
+                heads.add(head_now)
+                if head_now not in queued:
+                    queued.add(head_now)
+                    heappush(heap, (head_now, group, queue._requests[head_now[2]][1]))
+
+    def _head(self, group: Group) -> Place | None:
+        """The first of a group that is neither started nor promised room."""
+        line = self.queue._groups.get(group)
+        if line is None:
+            return None
+        aside = {place for _, _, place in self.aside}
+        if not aside:
+            return line.head()
+        firsts = [first for demand in list(line.shapes) if (first := line.first(demand)) is not None and first not in aside]
+        return min(firsts, default=None)
+
+    def _may_fit(self, group: Group, demand: Amounts) -> bool:
+        if group[0] == OPPORTUNISTIC:
+            return self.ledger.has_free(demand)
+        return self.ledger.permits(group[1], demand)
+
+    def _start(self, job: str, group: Group, demand: Amounts) -> None:
+        self.started.append(job)
+        self.ledger.take(group, demand, stopping=False)
+        self.queue._start(job, self.now)
+
+    def _promise(self, job: str, group: Group, demand: Amounts, place: Place) -> None:
+        self.promised.append(job)
+        self.ledger.take(group, demand, stopping=False)
+        line = self.queue._groups[group]
+        heappop(line.shapes[demand])
+        self.aside.append((group, demand, place))
+
+    def _passed_over(self, job: str, group: Group, demand: Amounts) -> None:
+        if self.queue._overtaken.get(job, 0) >= self.queue.patience:
+            self._keep(job, group, demand)
+        else:
+            self.passed.append((job, group, demand))
+
+    def _count(self, by: Group, *, shared: bool) -> None:
+        """A job has started: those in front of it, which could have used the room, were overtaken."""
+        overtaken = self.queue._overtaken
+        for entry in list(self.passed):
+            job, group, demand = entry
+            if shared or group[1] == by[1]:
+                overtaken[job] = overtaken.get(job, 0) + 1
+                if overtaken[job] >= self.queue.patience:
+                    self.passed.remove(entry)
+                    self._keep(job, group, demand)
+
+    def _keep(self, job: str, group: Group, demand: Amounts) -> None:
+        """From here on in the line, room is used only where this job could not use it."""
+        self.kept.append(job)
+        if group[0] == OPPORTUNISTIC:
+            self.ledger.free = minus(self.ledger.free, demand)
+        else:
+            self.ledger.book(group[1], demand)
+
+    def _make_room(self, demand: Amounts) -> bool:
+        """Have opportunistic jobs stopped until the demand is met: the last started first, and none in vain."""
+        ledger = self.ledger
+        need = [max(0, demand[kind] - ledger.free[kind] - ledger.leaving[kind]) if demand[kind] else 0 for kind in (0, 1, 2)]
+        if not any(need):
+            return True
+        chosen: list[tuple[str, Amounts]] = []
+        for job, held in self._victims():
+            if any(need[kind] > 0 and held[kind] for kind in (0, 1, 2)):
+                chosen.append((job, held))
+                need = [need[kind] - held[kind] for kind in (0, 1, 2)]
+                if max(need) <= 0:
+                    break
+        if max(need) > 0:
+            return False
+        for entry in sorted(chosen, key=lambda each: (each[1][2], each[1][0], each[1][1]), reverse=True):
+            if all(need[kind] + entry[1][kind] <= 0 for kind in (0, 1, 2)):
+                chosen.remove(entry)
+                need = [need[kind] + entry[1][kind] for kind in (0, 1, 2)]
+        for job, held in chosen:
+            self.preempted.append(job)
+            ledger.leaving = plus(ledger.leaving, held)
+            self.queue.stopping(job)
+        self.queue._changed = False
+        return True
+
+    def _victims(self) -> Iterator[tuple[str, Amounts]]:
+        found = [
+            (holding.started, job, amounts_of(holding.request))
+            for job, holding in self.queue._running.items()
+            if not holding.stopping and holding.request.priority == CLASSES[OPPORTUNISTIC]
+        ]
+        for _, job, held in sorted(found, reverse=True):
+            yield job, held
+
+
+def group_of(request: Request) -> Group:
+    """In whose line a job stands."""
+    rank = CLASSES.index(request.priority)
+    return (rank, "" if rank == OPPORTUNISTIC else request.vc)

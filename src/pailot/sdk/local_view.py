@@ -1,0 +1,300 @@
+"""Where a run is looked at: its folder on this machine. `there` has the same for a server."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..errors import PailotError, suggestion
+from ..runs.inotify import Watch
+from ..runs.run_folder import JobFolder
+from ..values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any, Protocol, TypeAlias
+
+    Line: TypeAlias = tuple[str, int, str]
+    """Role, index, text without its end."""
+
+    class Place(Protocol):
+        """What a Run asks; every call may come from any thread, and one that waits ends early when `quit` is set."""
+
+        name: str
+        id: str
+
+        def record(self) -> dict[str, Any]:
+            """What `pailot show --json` prints, with `task` and `lastLines` of the task that decided."""
+
+        def wait(self, timeout: float | None, quit: Quit) -> bool:
+            """Until the run is over; False when the time is up first."""
+
+        def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
+            """What happened so far, then what happens, until the run is over."""
+
+        def lines(self, which: Which, follow: bool, quit: Quit) -> Iterator[Line]:
+            """What tasks printed; with `follow` from the first attempt on, and to the end of the run."""
+
+        def stop(self, now: bool) -> None:
+            """Ask the run to stop."""
+
+        def delete(self) -> None:
+            """Remove the record of a run that is over."""
+
+        def source(self) -> str:
+            """The job file, secrets masked."""
+
+
+OVER = ("SUCCEEDED", "FAILED", "STOPPED")
+
+
+class Which(Value):
+    """Whose lines are wanted. None: of every role, every task, the latest attempt of the job, every attempt of a task."""
+
+    role: str | None = None
+    index: int | None = None
+    stream: str = "all"
+    attempt: int | None = None
+    task_attempt: int | None = None
+
+
+class Quit:
+    """Ends a wait from another thread. It takes descriptors only where something is waited for with one."""
+
+    def __init__(self) -> None:
+        from threading import RLock
+
+        self.is_set = False
+        self._lock = RLock()  # a signal handler may set it while it is being looked at
+        self._then: list[Callable[[], object]] = []
+        self._pipe: tuple[int, int] | None = None
+
+    @property
+    def reader(self) -> int:
+        """Readable when it is set."""
+        with self._lock:
+            if self._pipe is None:
+                self._pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+                if self.is_set:
+                    os.write(self._pipe[1], b"!")
+            return self._pipe[0]
+
+    def set(self) -> None:
+        with self._lock:
+            if self.is_set:
+                return
+            self.is_set = True
+            if self._pipe is not None:
+                os.write(self._pipe[1], b"!")
+            told, self._then = self._then, []
+        for work in told:
+            work()
+
+    def then(self, work: Callable[[], object]) -> None:
+        """Have something done when it is set; at once if it is."""
+        with self._lock:
+            if not self.is_set:
+                self._then.append(work)
+                return
+        work()
+
+    def wait(self, seconds: float) -> None:
+        """Until it is set, or the time is up."""
+        import select
+
+        poller = select.poll()
+        poller.register(self.reader, select.POLLIN)
+        poller.poll(max(0.0, seconds) * 1000)
+
+    def close(self) -> None:
+        """Nobody waits any more."""
+        with self._lock:
+            pipe, self._pipe = self._pipe, None
+        for descriptor in pipe or ():
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class Here:
+    """A run of this machine: everything is read from its folder."""
+
+    LOOK_SECONDS = 1.0  # how soon a driver that was killed is noticed; all else is told by the kernel
+
+    def __init__(self, run_id: str, name: str, folder: str) -> None:
+        self.id, self.name, self.folder = run_id, name, JobFolder(folder)
+
+    def record(self) -> dict[str, Any]:
+        from ..runs.queries import NoSuchRun, describe, open_index, refresh
+
+        with open_index() as index:
+            row = index.get(self.id)
+            if row is None:
+                raise NoSuchRun(f"the record of '{self.name}' ({self.id}) is gone")
+            found = describe(refresh(row, index), self.folder)
+        found["labels"] = dict(row.labels or {})
+        return {**found, **self._blamed()}
+
+    def _blamed(self) -> dict[str, Any]:
+        verdict = self.folder.verdict() or {}
+        role, index = verdict.get("role"), verdict.get("index")
+        if role is None:
+            return {"task": None, "lastLines": []}
+        ended = [
+            each
+            for each in self.folder.events()
+            if each["event"] == "task-ended" and (each["role"], each["index"]) == (role, index)
+        ]
+        return {"task": f"{role}:{index}", "lastLines": ended[-1].get("lastLines") or [] if ended else []}
+
+    def note(self, event: str, **details: Any) -> None:
+        """Add something that happened to it."""
+        self.folder.note(event, **details)
+
+    def wait(self, timeout: float | None, quit: Quit) -> bool:
+        end = None if timeout is None else time.monotonic() + timeout
+        watch = Watch()
+        watch.add(self.folder.path)
+        try:
+            while not self.is_over():
+                left = self.LOOK_SECONDS if end is None else min(self.LOOK_SECONDS, end - time.monotonic())
+                if left <= 0 or quit.is_set:
+                    return False
+                watch.wait(left, quit.reader)
+            return True
+        finally:
+            watch.close()
+
+    def is_over(self) -> bool:
+        if self.folder.verdict() is not None:
+            return True
+        if self.folder.is_driven():
+            return False
+        from ..runs.queries import recover
+
+        return recover(self.folder) is not None
+
+    def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
+        seen = 0
+        watch = Watch()
+        watch.add(self.folder.path)
+        try:
+            while not quit.is_set:
+                over = self.is_over()
+                found = self.folder.events()
+                yield from found[seen:]
+                seen = max(seen, len(found))
+                if any(each["event"] == "ended" for each in found) or (over and not self.folder.is_driven()):
+                    return
+                watch.wait(self.LOOK_SECONDS, quit.reader)
+        finally:
+            watch.close()
+
+    def lines(self, which: Which, follow: bool, quit: Quit) -> Iterator[Line]:
+        roles, role, index = self.folder.plan().get("taskRoles", {}), which.role, which.index
+        if role is not None and role not in roles:
+            raise PailotError(f"'{self.name}' has no role '{role}'{suggestion(role, roles)}")
+        tasks = [
+            (name, number)
+            for name, node in roles.items()
+            for number in range(node["instances"])
+            if role in (None, name) and index in (None, number)
+        ]
+        if not tasks:
+            raise PailotError(f"'{self.name}' has no task {role or 'any'}:{index}")
+        latest = max(0, self.folder.attempts() - 1)
+        if which.attempt is not None and not 0 <= which.attempt <= latest:
+            raise PailotError(f"'{self.name}' has no attempt {which.attempt}: it has 0 to {latest}")
+        if which.task_attempt is not None or not follow:
+            which = which.replace(attempt=latest if which.attempt is None else which.attempt)
+        return self._lines(tasks, which, follow, quit)
+
+    def _lines(self, tasks: list[tuple[str, int]], which: Which, follow: bool, quit: Quit) -> Iterator[Line]:
+        attempt = which.attempt or 0
+        logs: dict[tuple[str, int, int], _Log] = {}
+        watch = Watch()
+        watch.add(self.folder.path)
+        watch.add(self.folder.file("attempts"))
+        try:
+            while True:
+                over = not follow or self.is_over()  # looked at first: what is read below is then all there is
+                last = over or self.folder.attempts() - 1 > attempt
+                for role, index in tasks:
+                    yield from self._new_lines(attempt, role, index, which, logs, watch, last)
+                if last and self.folder.attempts() - 1 > attempt and which.attempt is None:
+                    attempt += 1
+                    logs.clear()
+                    continue
+                if last or quit.is_set:
+                    return
+                watch.wait(self.LOOK_SECONDS, quit.reader)
+        finally:
+            watch.close()
+
+    def _new_lines(
+        self,
+        attempt: int,
+        role: str,
+        index: int,
+        which: Which,
+        logs: dict[tuple[str, int, int], _Log],
+        watch: Watch,
+        last: bool,
+    ) -> Iterator[Line]:
+        from ..runs.queries import task_attempts
+
+        task = self.folder.task(attempt, role, index)
+        for parent in (os.path.dirname(os.path.dirname(task)), os.path.dirname(task), task, os.path.join(task, "attempts")):
+            watch.add(parent)
+        count = task_attempts(self.folder, attempt, role, index)
+        if which.task_attempt is not None and last and not 0 <= which.task_attempt < count:
+            raise PailotError(f"'{self.name}' has no attempt {which.task_attempt} of {role}:{index}")
+        for number in range(count) if which.task_attempt is None else {which.task_attempt} & set(range(count)):
+            folder = os.path.join(task, "attempts", str(number))
+            watch.add(folder)
+            log = logs.setdefault((role, index, number), _Log(folder, which.stream))
+            for text in log.new(last=last):
+                yield role, index, text
+
+    def stop(self, now: bool) -> None:
+        if self.folder.verdict() is None:
+            grace = (self.folder.plan().get("options") or {}).get("graceSeconds", 30)
+            self.folder.ask_to_stop(grace=grace, now=now)
+
+    def delete(self) -> None:
+        from ..runs.queries import open_index
+        from ..runs.retention import remove
+
+        if not self.is_over():
+            raise PailotError(f"'{self.name}' is still running; stop it first")
+        with open_index() as index:
+            row = index.get(self.id)
+        if row is not None:
+            remove([row])
+
+    def source(self) -> str:
+        with open(self.folder.file("job.yaml"), encoding="utf-8") as stream:
+            return stream.read()
+
+
+class _Log:
+    """One log file and how far it was read."""
+
+    def __init__(self, folder: str, stream: str) -> None:
+        self.folder, self.stream, self.offset, self.partial = folder, stream, 0, b""
+
+    def new(self, *, last: bool) -> Iterator[str]:
+        from ..runtime import logs
+
+        while True:
+            data, self.offset = logs.read(self.folder, self.stream, self.offset)
+            if not data:
+                break
+            *lines, self.partial = (self.partial + data).split(b"\n")
+            for line in lines:
+                yield line.decode(errors="replace")
+        if last and self.partial:
+            rest, self.partial = self.partial, b""
+            yield rest.decode(errors="replace")

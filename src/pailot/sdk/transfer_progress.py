@@ -1,0 +1,47 @@
+"""How far the inputs and outputs of a run are on their way, for whoever waits: its events tell, here or on a server."""
+
+from __future__ import annotations
+
+from ..progress import Display, Progress
+from .local_view import Quit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .local_view import Place
+
+
+class Transfers:
+    """Follows the events of a run in a thread of its own, and shows the progress that they tell."""
+
+    def __init__(self, place: Place, display: Display | None = None) -> None:
+        self._place, self._display, self._quit = place, display or Display(), Quit()
+        self.latest: Progress | None = None
+        """What is on its way now."""
+
+    def __enter__(self) -> Transfers:
+        from threading import Thread
+
+        self._thread = Thread(target=self._follow, name=f"transfers of {self._place.name}", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, _kind: type[BaseException] | None, _error: BaseException | None, _where: TracebackType | None) -> None:
+        self._quit.set()
+        self._thread.join(0.5)  # one that waits for a server ends when that says something; it shows nothing any more
+        self._display.close()
+
+    def _follow(self) -> None:
+        from ..errors import PailotError
+
+        try:
+            for event in self._place.events(self._quit):
+                if self._quit.is_set:
+                    return
+                if event["event"] == "progress":
+                    told = Progress.from_dict(event)
+                    self.latest = None if told.ended else told
+                    self._display.show(told)
+        except PailotError:
+            pass  # whoever waits hears of it, too

@@ -1,0 +1,46 @@
+"""The first start of a server, and what each start reads of virtual clusters."""
+
+from __future__ import annotations
+
+import os
+
+from ..jobserver.accounts import DEFAULT_CLUSTER, Accounts
+from ..jobserver.lifespan import clusters
+from ..jobserver.unix_users import UnixUsers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..settings import Settings
+    from ..store.server import ServerStore
+
+
+def open_accounts(store: ServerStore, settings: Settings) -> tuple[Accounts, str | None]:
+    """The accounts; and the password of the first user, where it had to be made up."""
+    unix = UnixUsers(settings["unix_users"], lambda name: getattr(store.accounts.user(name), "unix_user", None))
+    accounts = Accounts(store, settings.home, lambda: tuple(shares_of(store, settings)), unix_user=unix.owner)
+    return accounts, accounts.prepare(_take("PAILOT_ADMIN_PASSWORD"))
+
+
+def _take(variable: str) -> str | None:
+    """A variable of the environment, which is then gone from it: for what we start, and for who reads it in /proc."""
+    value = os.environ.get(variable)
+    if value is None:
+        return None
+    import ctypes
+
+    library = ctypes.CDLL(None)
+    library.getenv.restype = ctypes.c_void_p
+    place = library.getenv(variable.encode())
+    if place:
+        ctypes.memset(place, ord("*"), len(os.fsencode(value)))
+    del os.environ[variable]
+    return value or None
+
+
+def shares_of(store: ServerStore, settings: Settings) -> dict[str, dict[str, float]]:
+    """What is kept for each virtual cluster: those of the settings, and those made through the API."""
+    made: dict[str, dict[str, float]] = {
+        name: {key: float(data[key]) for key in ("cpus", "memory_mb", "gpus") if key in data}
+        for name, data in store.accounts.clusters().items()
+    }
+    return {DEFAULT_CLUSTER: {}, **clusters(settings["virtual_clusters"]), **made}

@@ -1,0 +1,43 @@
+"""The whole route table."""
+
+from __future__ import annotations
+
+from .routes import (
+    attempts,
+    clusters,
+    code,
+    groups,
+    info,
+    jobs,
+    kubernetes_view,
+    live,
+    logs,
+    pailot_extensions,
+    storages,
+    tokens,
+    users,
+    v1,
+    v1_users,
+)
+
+ROUTES = tuple(
+    route
+    for module in (
+        info,
+        tokens,
+        users,
+        groups,
+        clusters,
+        kubernetes_view,
+        storages,
+        jobs,
+        attempts,
+        logs,
+        pailot_extensions,
+        live,
+        code,
+        v1,
+        v1_users,
+    )
+    for route in module.routes.list
+)

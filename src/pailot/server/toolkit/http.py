@@ -1,0 +1,258 @@
+"""Requests and answers: what a handler is given and what it gives back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import zlib
+from contextlib import suppress
+from urllib.parse import parse_qsl
+
+from ...errors import PailotError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
+    from typing import Any, TypeAlias
+
+    from ..auth import Caller
+    from ..context import Site
+
+    Scope: TypeAlias = MutableMapping[str, Any]
+    Message: TypeAlias = MutableMapping[str, Any]
+    Receive: TypeAlias = Callable[[], Awaitable[Message]]
+    Send: TypeAlias = Callable[[Message], Awaitable[None]]
+    Headers: TypeAlias = list[tuple[bytes, bytes]]
+
+JSON = b"application/json; charset=utf-8"
+TEXT = b"text/plain; charset=utf-8"
+YAML = b"text/yaml; charset=utf-8"
+BODY_LIMIT = 1024 * 1024
+"""As much as a job file may hold."""
+COMPRESSED_FROM = 4096
+"""Bytes of an answer below which packing it is not worth the time."""
+_IDLE_SECONDS = 60.0
+"""A client that sends nothing of its body for so long has gone."""
+_SLOWEST = 1000.0
+"""Bytes a second that a body must come with, after that time: who sends a byte a minute holds a place, and sends nothing."""
+_DISCARDED, _DISCARD_SECONDS = 8 << 20, 5.0
+"""Of a body that is too large, so much is read and thrown away, for so long."""
+
+
+class HttpError(PailotError):
+    """An answer that is not what the client hoped for: `{"code": …, "message": …}`."""
+
+    def __init__(self, status: int, code: str, message: str, headers: Headers | None = None) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.headers = status, code, message, headers or []
+
+
+class Gone(Exception):
+    """The client went away before its request was whole."""
+
+
+class Response:
+    """A whole answer."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self, body: bytes = b"", status: int = 200, kind: bytes = TEXT, headers: Headers | None = None) -> None:
+        self.status = status
+        self.body = body
+        length = (b"content-length", str(len(body)).encode())
+        self.headers: Headers = [(b"content-type", kind), length, *headers] if headers else [(b"content-type", kind), length]
+
+
+class Stream(Response):
+    """An answer that is made while it is sent."""
+
+    __slots__ = ("pieces",)
+
+    def __init__(
+        self, pieces: AsyncIterator[bytes], status: int = 200, kind: bytes = TEXT, headers: Headers | None = None
+    ) -> None:
+        super().__init__(b"", status, kind)
+        self.headers = [(b"content-type", kind), *(headers or [])]
+        self.pieces = pieces
+
+
+async def compressed(response: Response, accepted: str, beside: Callable[..., Awaitable[Any]]) -> None:
+    """A large answer made small, for who can unpack it: lists of jobs shrink to a tenth.
+
+    Logs are left as they are, since parts of them are asked for by their bytes, and so is what is small.
+    """
+    size = len(response.body)
+    if not _takes_gzip(accepted) or any(name == b"etag" for name, _ in response.headers):
+        return
+    # A megabyte takes some ten milliseconds, in which nobody else would be answered.
+    small: bytes = await beside(_gzip, response.body) if size > COMPRESSED_FROM * 8 else _gzip(response.body)
+    response.body = small
+    kept = [(name, value) for name, value in response.headers if name != b"content-length"]
+    length = (b"content-length", str(len(small)).encode())
+    response.headers = [*kept, length, (b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
+
+
+def _gzip(data: bytes) -> bytes:
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    return packer.compress(data) + packer.flush()
+
+
+def _takes_gzip(accepted: str) -> bool:
+    """Whether `Accept-Encoding` names gzip, and not with a weight of nothing."""
+    for part in accepted.lower().split(","):
+        name, _, weight = part.strip().partition(";")
+        if name.strip() == "gzip":
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
+
+
+def json_response(value: Any, status: int = 200, headers: Headers | None = None) -> Response:
+    return Response(to_json(value), status, JSON, headers)
+
+
+def text_response(text: str, status: int = 200) -> Response:
+    return Response(text.encode("utf-8", "replace"), status)
+
+
+def to_json(value: Any) -> bytes:
+    return _encode(value).encode()
+
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+class Request:
+    """One request; what it holds is read when it is asked for."""
+
+    __slots__ = ("_headers", "_query", "caller", "parameters", "receive", "scope", "site")
+
+    caller: Caller
+
+    def __init__(self, site: Site, scope: Scope, receive: Receive, parameters: Mapping[str, str]) -> None:
+        self.site = site
+        self.scope = scope
+        self.receive = receive
+        self.parameters = parameters
+        self._headers: dict[bytes, bytes] | None = None
+        self._query: dict[str, str] | None = None
+
+    def header(self, name: bytes) -> str | None:
+        """A header by its name in small letters."""
+        if self._headers is None:
+            self._headers = dict(self.scope["headers"])
+        value = self._headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What follows the `?`; of a repeated name the last value."""
+        if self._query is None:
+            text = self.scope["query_string"].decode("latin-1")
+            try:
+                pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=200, errors="strict") if text else ()
+            except (ValueError, UnicodeDecodeError):
+                raise HttpError(400, "InvalidParametersError", "the query cannot be read") from None
+            self._query = dict(pairs)
+        return self._query
+
+    @property
+    def client(self) -> str:
+        peer = self.scope.get("client")
+        return peer[0] if peer else "-"
+
+    def flag(self, *names: str) -> bool:
+        """Whether a switch of the query is on: `?x=true`, `?x=1` or `?x`."""
+        return any(self.query.get(name, "false").lower() in ("true", "1", "", "yes") for name in names)
+
+    def number(self, name: str, default: int, least: int = 0, most: int | None = None) -> int:
+        """A whole number of the query."""
+        text = self.query.get(name, "")
+        if not text:
+            return default
+        if not (text.removeprefix("-").isascii() and text.removeprefix("-").isdecimal() and len(text) < 19):
+            raise HttpError(400, "InvalidParametersError", f"'{name}' should be a whole number, is {text[:40]!r}")
+        value = int(text)
+        if value < least or (most is not None and value > most):
+            bound = f"between {least} and {most}" if most is not None else f"at least {least}"
+            raise HttpError(400, "InvalidParametersError", f"'{name}' should be {bound}, is {value}")
+        return value
+
+    async def pieces(self, limit: int) -> AsyncIterator[bytes]:
+        """The body as it comes; no more than `limit` bytes of it are taken."""
+        length = self.header(b"content-length")
+        if length is not None and length.isdecimal() and int(length) > limit:
+            if self.header(b"expect") is None:
+                await self._discard()
+            raise too_large(limit)
+        taken, began = 0, asyncio.get_running_loop().time()
+        while True:
+            try:
+                latest = began + _IDLE_SECONDS + taken / _SLOWEST
+                async with asyncio.timeout_at(min(latest, asyncio.get_running_loop().time() + _IDLE_SECONDS)):
+                    message = await self.receive()
+            except TimeoutError:
+                raise HttpError(408, "RequestTimeoutError", "the rest of the body did not come", [_CLOSE]) from None
+            if message["type"] != "http.request":
+                raise Gone
+            piece = message.get("body", b"")
+            taken += len(piece)
+            if taken > limit:
+                if message.get("more_body"):
+                    await self._discard()
+                raise too_large(limit)
+            if piece:
+                yield piece
+            if not message.get("more_body"):
+                return
+
+    async def _discard(self) -> None:
+        """Most clients send all before they read: where we closed at once, they would see a broken line and no answer."""
+        left = _DISCARDED
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DISCARD_SECONDS):
+                while left > 0:
+                    message = await self.receive()
+                    left -= len(message.get("body", b""))
+                    if not message.get("more_body"):
+                        return
+
+    async def body(self, limit: int = BODY_LIMIT) -> bytes:
+        return b"".join([piece async for piece in self.pieces(limit)])
+
+    async def text(self, limit: int = BODY_LIMIT) -> str:
+        """The body as text, in the encoding that its type names."""
+        return decode(await self.body(limit), self.header(b"content-type") or "")
+
+    async def data(self, limit: int = BODY_LIMIT) -> Any:
+        """The body as a value: JSON (also under `text/*`, as browsers send it), or a form; None where there is none."""
+        from .bodies import parse_body
+
+        return parse_body(await self.body(limit), self.header(b"content-type") or "")
+
+
+_CLOSE = (b"connection", b"close")
+
+
+def too_large(limit: int) -> HttpError:
+    return HttpError(413, "RequestTooLargeError", f"request entity too large: at most {limit} bytes are taken", [_CLOSE])
+
+
+def decode(body: bytes, content_type: str) -> str:
+    """A body as text; a character set that we do not know is 415, as with OpenPAI."""
+    charset = "utf-8"
+    for part in content_type.split(";")[1:]:
+        key, _, value = part.strip().partition("=")
+        if key.lower() == "charset" and value:
+            charset = value.strip("\"'").lower()
+    if charset not in ("utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "utf-16", "utf-16le", "utf-16be"):
+        raise HttpError(415, "UnsupportedCharsetError", f'unsupported charset "{charset[:40].upper()}"')
+    try:
+        return body.decode(charset)
+    except UnicodeDecodeError as error:
+        raise HttpError(400, "InvalidParametersError", f"the body is not {charset}: byte {error.start} is wrong") from None
+
+
+async def once(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
+    """Pieces that are there already, as a stream."""
+    for piece in pieces:
+        yield piece

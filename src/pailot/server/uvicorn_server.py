@@ -1,0 +1,172 @@
+"""The server process: uvicorn around the application, with an end that waits for nobody who follows something."""
+
+from __future__ import annotations
+
+import resource
+import socket
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from ..errors import PailotError
+from .app import App
+from .context import Site
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+    from typing import Any
+
+    from ..settings import Settings
+
+HEADER_BYTES = 64 * 1024
+"""More in the head of one request is refused."""
+HEADER_SECONDS = 30.0
+"""The head of a request must be there so soon after its first byte, that of the first after the connection was made."""
+GRACE_SECONDS = 10
+"""Requests that are being answered have so long when the server ends."""
+CONNECTIONS = 65_536
+LARGE_BYTES = 1 << 18
+_ARENAS, _MAPPED_ALONE, _FREE_AT_TOP = -8, -3, -1
+"""M_ARENA_MAX, M_MMAP_THRESHOLD and M_TRIM_THRESHOLD in malloc.h."""
+_HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+class CannotListen(PailotError):
+    """The address is taken, or not ours."""
+
+
+class Listener(HttpToolsProtocol):
+    """One connection: who sends a head too slowly, or one too long, is shut out."""
+
+    _head = 0
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+        super().connection_made(transport)
+        self._deadline = self.loop.call_later(HEADER_SECONDS, self._too_slow)
+
+    def data_received(self, data: bytes) -> None:
+        if self._head >= 0:  # within the head of a request
+            if self._head == 0 and self._deadline is None:
+                self._deadline = self.loop.call_later(HEADER_SECONDS, self._too_slow)
+            self._head += len(data)
+        super().data_received(data)
+        if self._head > HEADER_BYTES and not self.transport.is_closing():
+            self.transport.write(_HEAD_TOO_LARGE)
+            self.transport.close()
+
+    def on_headers_complete(self) -> None:
+        self._head = -1
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._head = 0
+        super().on_message_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        super().connection_lost(exc)
+
+    def _too_slow(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+class Server(uvicorn.Server):
+    """Starts the site before it listens, and ends it when nobody is being answered any more."""
+
+    def __init__(self, config: uvicorn.Config, site: Site, app: App, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.site, self.asgi, self.ready = site, app, ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await self.site.start()
+        _allow_many_connections()  # after the keeper has started: tasks keep the limit that people expect
+        await super().startup(sockets)
+        self.ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.asgi.end_streams()
+        await super().shutdown(sockets)
+        await self.site.stop()
+        self._captured_signals.clear()  # we did what they asked for
+
+
+def _share_memory() -> None:
+    """Have the C library, as far as it can, give memory back: to all threads, and large pieces to the system.
+
+    Else each thread fills a heap of its own with pages of the database and with answers, and the 20 MB that a password takes
+    for a moment stay with the heap for good.
+    """
+    import ctypes
+
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):
+        library.mallopt(_ARENAS, 1)
+        library.mallopt(_MAPPED_ALONE, LARGE_BYTES)
+        library.mallopt(_FREE_AT_TOP, 16 * LARGE_BYTES)  # not a call of the system for every few pages
+
+
+def _allow_many_connections() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTIONS if hard == resource.RLIM_INFINITY else min(CONNECTIONS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket on an address; port 0 takes any that is free."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        made = socket.socket(family, kind, protocol)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+        made.set_inheritable(False)
+    except (OSError, OverflowError) as error:
+        raise CannotListen(f"cannot listen on {host}, port {port}: {getattr(error, 'strerror', None) or error}") from None
+    return made
+
+
+def serve(
+    settings: Settings,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 9186,
+    engine: str = "local",
+    ending: str = "hand-over",
+    ready: Callable[[str, str | None], None],
+) -> None:
+    """Serve until SIGTERM or SIGINT. `ready` is told the address, and the first user's password if it was made up."""
+    _share_memory()
+    bound = listen(host, port)
+    address = bound.getsockname()
+    shown = f"[{address[0]}]" if ":" in address[0] else address[0]
+    site = Site(settings, engine=engine, host=host)
+    site.ending = ending
+    app = App(site)
+    options: dict[str, Any] = {
+        "http": Listener,
+        "loop": "uvloop",
+        "ws": "none",
+        "lifespan": "off",
+        "log_level": "error",
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,
+        "timeout_keep_alive": 75,
+        "timeout_graceful_shutdown": GRACE_SECONDS,
+        "backlog": 2048,
+    }
+    server = Server(uvicorn.Config(app, **options), site, app, lambda: ready(f"http://{shown}:{address[1]}", site.password))
+    try:
+        server.run(sockets=[bound])
+    finally:
+        bound.close()
