@@ -5,7 +5,13 @@ VENV ?= .venv
 ARGS ?=
 
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# uv does in seconds what takes pip minutes.
+UV := $(shell command -v uv 2>/dev/null)
+ifdef UV
+INSTALL := $(UV) pip install --quiet --python $(BIN)/python
+else
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+endif
 PEERS := .venv-peers
 ALIPAI := .venv-alipai
 UPSTREAM := bench/upstream
@@ -30,14 +36,14 @@ run: $(INSTALLED) ## Install Pailot into .venv and run the example job
 	$(BIN)/pailot run examples/hello/job.yaml
 
 test: $(VENV)/.installed-dev node parts ## Run all tests; ARGS="-k yaml" runs some
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m tests.all $(ARGS)
 
 check: $(VENV)/.installed-dev ## Run the linters, the type checker and the unit tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest -q tests/unit $(ARGS)
+	$(BIN)/python -m pytest -q --numprocesses auto tests/unit $(ARGS)
 
 bench: $(VENV)/.installed-dev node $(PEERS)/.installed $(ALIPAI)/.installed ## Measure speed; ARGS go to bench/run.py
 	$(BIN)/python bench/run.py $(ARGS)
@@ -62,16 +68,16 @@ $(VENV)/.python: constraints.txt
 	        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$package >/dev/null; \
 	    else echo "Python lacks its venv module; install it first: sudo apt-get install $$package" >&2; exit 1; fi; \
 	fi
-	$(PYTHON) -m venv --clear $(VENV)
-	$(PIP) install --constraint constraints.txt --upgrade pip
+	$(if $(UV),$(UV) venv --quiet --clear --python $(PYTHON) $(VENV),$(PYTHON) -m venv --clear $(VENV))
+	$(INSTALL) --constraint constraints.txt --upgrade pip
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.python pyproject.toml $(SOURCES)
-	$(PIP) install --build-constraint constraints.txt --constraint constraints.txt .
+	$(INSTALL) --build-constraint constraints.txt --constraint constraints.txt .
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.python pyproject.toml
-	$(PIP) install --build-constraint constraints.txt --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL) --build-constraint constraints.txt --constraint constraints.txt --editable '.[dev]'
 	$(BIN)/python -m compileall -q src
 	@touch $@
 
