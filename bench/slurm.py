@@ -26,8 +26,8 @@ import json, os, sys, time
 from pailot import loads, plan
 from pailot.engines.preparation.child_registry import CHILDREN
 from pailot.engines.slurm.engine import SlurmEngine
-from pailot.runs.driver import Driver, Surroundings
-from pailot.runs.run_folder import JobFolder
+from pailot.userruns.driver import Driver, Surroundings
+from pailot.userruns.run_folder import JobFolder
 from pailot.settings import Settings
 text, home = open(sys.argv[1]).read(), Settings().home
 plans = [plan(loads(text, name=f"bench-{number}")) for number in range(int(sys.argv[2]))]

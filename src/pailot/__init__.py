@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from .loading import plan
     from .planning import Plan
     from .protocol import InvalidJob, Problem
-    from .runs.launch import Conflict
-    from .runs.queries import NoSuchRun
     from .sdk.builders import Auth, Callback, Data, Deployment, DockerImage, Output, Prerequisite, Script, TaskRole
     from .sdk.client import Client
     from .sdk.errors import JobFailed, JobStopped, RunError, WaitTimeout
@@ -33,6 +31,8 @@ if TYPE_CHECKING:
     from .sdk.run import Event, Logs, Result, Run
     from .settings import BadSetting
     from .store import StoreError
+    from .userruns.launch import Conflict
+    from .userruns.queries import NoSuchRun
 
 _HOMES = {
     "plan": "loading",
@@ -42,8 +42,8 @@ _HOMES = {
     "Problem": "protocol",
     "DataError": "data.errors",
     "EngineError": "engines.base",
-    "Conflict": "runs.launch",
-    "NoSuchRun": "runs.queries",
+    "Conflict": "userruns.launch",
+    "NoSuchRun": "userruns.queries",
     "BadSetting": "settings",
     "StoreError": "store",
     "Denied": "client.errors",

@@ -184,7 +184,7 @@ def test_a_look_at_a_run_that_is_about_to_start_does_not_end_it(home: Home) -> N
     """Whoever lists runs while one is being recorded must not take it for one whose launcher was killed."""
     (home.cwd / "job.yaml").write_text(job(role("true")))
     code = (
-        "import os, sys; from pailot.runs import launch; from pailot.cli.main import main; drive = launch.drive_here\n"
+        "import os, sys; from pailot.userruns import launch; from pailot.cli.main import main; drive = launch.drive_here\n"
         "def late(*all): print('recorded', flush=True); sys.stdin.readline(); return drive(*all)\n"
         "launch.drive_here = late; os._exit(main(['run', 'job.yaml', '--quiet']))"
     )

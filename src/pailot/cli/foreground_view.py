@@ -8,8 +8,8 @@ import stat
 import time
 
 from ..progress import Pace, Progress, to_terminal, width
-from ..runs.driver import Watcher
 from ..runtime import logs
+from ..userruns.driver import Watcher
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..planning import Plan
-    from ..runs.run_folder import JobFolder
+    from ..userruns.run_folder import JobFolder
 
 CHUNK = 1 << 16
 

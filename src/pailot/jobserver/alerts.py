@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from ..runs.doctor import LITTLE_SPACE
+from ..userruns.doctor import LITTLE_SPACE
 from ..values import Value
 from .dispatcher import QUEUED
 

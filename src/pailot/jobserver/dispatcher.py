@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from typing import Any
 
-    from ..runs.driver import Surroundings
     from ..scheduling.capacity import Capacity
     from ..settings import Settings
     from ..store.server import JobRecord, ServerStore
+    from ..userruns.driver import Surroundings
     from .batched_writer import Writer
     from .keeper_client import Link
     from .submission import Prepared

@@ -6,8 +6,8 @@ import json
 import os
 
 from ..lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
-from ..runs.run_folder import JobFolder
 from ..runtime.atomic_json import read_record
+from ..userruns.run_folder import JobFolder
 from .errors import NoSuchJob
 from .models import JobDetail, TaskView
 

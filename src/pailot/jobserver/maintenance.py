@@ -127,7 +127,7 @@ def rotate_keys(store: ServerStore, home: str, *, forget: bool = False) -> int:
 
 def _reseal_runs(box: SecretBox, home: str) -> int:
     """The secrets of runs without a server, which lie in their folders."""
-    from ..runs.run_folder import JobFolder
+    from ..userruns.run_folder import JobFolder
 
     count = 0
     jobs = os.path.join(home, "jobs")

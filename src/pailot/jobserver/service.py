@@ -18,12 +18,12 @@ import shutil
 import time
 
 from ..lifecycle.states import FINAL_JOB_STATES, WAITING
-from ..runs.driver import Surroundings
-from ..runs.run_folder import JobFolder
 from ..runtime import logs as log_files
 from ..scheduling.capacity import Share
 from ..store.secrets import SecretBox
 from ..store.server import JobRecord, NameTaken, new_id
+from ..userruns.driver import Surroundings
+from ..userruns.run_folder import JobFolder
 from . import job_history, subscriptions
 from .alerts import Alerts, counted, seen_by
 from .batched_writer import Writer
@@ -308,7 +308,7 @@ class Team:
 
     async def record(self, caller: Caller | None, job: str, attempt: int | None = None) -> dict[str, Any]:
         """The same as `pailot show --json`; with an `attempt`, the tasks as they were in that one (NoSuchJob if it never was)."""
-        from ..runs.queries import describe
+        from ..userruns.queries import describe
 
         record = await self.get(caller, job)
         plan = await self._plan(record)
@@ -330,7 +330,7 @@ class Team:
 
     async def why(self, caller: Caller | None, job: str) -> list[str]:
         """Why a job is in the state it is in: what it waits for and who holds that, or how it failed."""
-        from ..runs.queries import explain
+        from ..userruns.queries import explain
 
         entry, record = await self._find(job)
         self.policy.check_read(caller, record)

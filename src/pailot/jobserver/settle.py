@@ -7,10 +7,10 @@ import os
 from ..lifecycle import retry
 from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ..lifecycle.states import FAILED, STOPPED, SUCCEEDED, WAITING
-from ..runs import reattach
-from ..runs.run_folder import JobFolder
 from ..runtime import cleanup, processes
 from ..runtime.atomic_json import read_record
+from ..userruns import reattach
+from ..userruns.run_folder import JobFolder
 from ..values import Value
 
 TYPE_CHECKING = False

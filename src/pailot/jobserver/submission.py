@@ -11,8 +11,8 @@ from ..planning import check, plan
 from ..planning.plugins import exists as is_plugin
 from ..protocol import InvalidJob, read
 from ..protocol.overrides import Override
-from ..runs.launch import leaves, secret_values
-from ..runs.masked_job_file import masked_source
+from ..userruns.launch import leaves, secret_values
+from ..userruns.masked_job_file import masked_source
 from ..values import Value
 from .errors import Invalid
 

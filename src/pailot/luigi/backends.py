@@ -69,8 +69,8 @@ class Here:
     """This machine, without a server."""
 
     def latest(self, name: str) -> Started | None:
-        from ..runs.queries import NoSuchRun
         from ..sdk.local_runs import get
+        from ..userruns.queries import NoSuchRun
 
         try:
             found = get(name)
@@ -79,8 +79,8 @@ class Here:
         return _started_here(found) if found.name == name else None
 
     def start(self, name: str, job: Job, v1: dict[str, Any] | None) -> Started:
-        from ..runs.launch import Conflict
         from ..sdk.local_runs import run
+        from ..userruns.launch import Conflict
 
         while True:
             try:
@@ -113,7 +113,7 @@ class There:
         return found[1] if found else None
 
     def _get(self, name: str) -> Started | None:
-        from ..runs.queries import NoSuchRun
+        from ..userruns.queries import NoSuchRun
 
         try:
             return self._started(self._client.get(name))
@@ -121,7 +121,7 @@ class There:
             return None
 
     def start(self, name: str, job: Job, v1: dict[str, Any] | None) -> Started:
-        from ..runs.launch import Conflict
+        from ..userruns.launch import Conflict
 
         last = last_of(name, self._get)
         number = last[0] + 1 if last else 1

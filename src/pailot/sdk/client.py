@@ -7,7 +7,7 @@ import os
 from ..client import credentials
 from ..client.errors import NotFound, Refused
 from ..errors import PailotError
-from ..runs.launch import Conflict
+from ..userruns.launch import Conflict
 from .connections import Lines
 from .job import prepared
 from .run import Run

@@ -64,8 +64,8 @@ def run(
         raise TypeError("token and code are for a server; which one? Without one, tasks start in the folder cwd")
     read = prepared(job, name=name, unique=unique, secrets=secrets, overrides=overrides)
     from ..engines.registry import check
-    from ..runs.launch import prepare
-    from ..runs.supervisor import supervise
+    from ..userruns.launch import prepare
+    from ..userruns.supervisor import supervise
 
     chosen = engine or os.environ.get("PAILOT_ENGINE") or "local"
     check(chosen)
@@ -94,7 +94,7 @@ async def run_async(job: model.Job | str | os.PathLike[str], **options: Any) -> 
 
 def get(name: str) -> Run:
     """A run of this machine by id, `user~name` or name (then the latest); raises NoSuchRun."""
-    from ..runs.queries import find
+    from ..userruns.queries import find
 
     row, folder = find(name, loading.current_user())
     return Run(Here(row.id, row.name, folder.path))
@@ -104,7 +104,7 @@ def runs(
     *, states: Sequence[str] = (), keyword: str = "", labels: Mapping[str, str] | None = None, limit: int | None = None
 ) -> Iterator[Run]:
     """Runs of this machine, newest first: in one of these states, with this text in the name, with these labels."""
-    from ..runs.queries import open_index, refresh
+    from ..userruns.queries import open_index, refresh
 
     wanted = dict(labels or {})
     with open_index() as index:

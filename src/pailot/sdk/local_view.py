@@ -6,8 +6,8 @@ import os
 import time
 
 from ..errors import PailotError, suggestion
-from ..runs.inotify import Watch
-from ..runs.run_folder import JobFolder
+from ..userruns.inotify import Watch
+from ..userruns.run_folder import JobFolder
 from ..values import Value
 
 TYPE_CHECKING = False
@@ -127,7 +127,7 @@ class Here:
         self.id, self.name, self.folder = run_id, name, JobFolder(folder)
 
     def record(self) -> dict[str, Any]:
-        from ..runs.queries import NoSuchRun, describe, open_index, refresh
+        from ..userruns.queries import NoSuchRun, describe, open_index, refresh
 
         with open_index() as index:
             row = index.get(self.id)
@@ -172,7 +172,7 @@ class Here:
             return True
         if self.folder.is_driven():
             return False
-        from ..runs.queries import recover
+        from ..userruns.queries import recover
 
         return recover(self.folder) is not None
 
@@ -243,7 +243,7 @@ class Here:
         watch: Watch,
         last: bool,
     ) -> Iterator[Line]:
-        from ..runs.queries import task_attempts
+        from ..userruns.queries import task_attempts
 
         task = self.folder.task(attempt, role, index)
         for parent in (os.path.dirname(os.path.dirname(task)), os.path.dirname(task), task, os.path.join(task, "attempts")):
@@ -264,8 +264,8 @@ class Here:
             self.folder.ask_to_stop(grace=grace, now=now)
 
     def delete(self) -> None:
-        from ..runs.queries import open_index
-        from ..runs.retention import remove
+        from ..userruns.queries import open_index
+        from ..userruns.retention import remove
 
         if not self.is_over():
             raise PailotError(f"'{self.name}' is still running; stop it first")

@@ -13,7 +13,7 @@ from ..client.sse import PATIENCE
 from ..engines.openpai.job_status import read_job, role_key
 from ..errors import PailotError
 from ..protocol.yaml import YamlError, parse
-from ..runs.queries import NoSuchRun
+from ..userruns.queries import NoSuchRun
 from .local_view import OVER
 from .server_view import tasks_in
 

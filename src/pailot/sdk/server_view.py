@@ -7,7 +7,7 @@ import time
 
 from ..client.errors import NotFound, Refused, Unreachable
 from ..errors import PailotError, suggestion
-from ..runs.queries import NoSuchRun
+from ..userruns.queries import NoSuchRun
 from .connections import Lines
 from .local_view import OVER, Quit
 

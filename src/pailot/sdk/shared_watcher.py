@@ -9,7 +9,7 @@ import os
 import threading
 import time
 
-from ..runs.inotify import Watch
+from ..userruns.inotify import Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...client.api import Client
-    from ...runs.doctor import Check
+    from ...userruns.doctor import Check
 
 _SIGNS = {"ok": "ok  ", "note": "note", "bad": "BAD "}
 
@@ -22,7 +22,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...runs.doctor import BAD, checks
+    from ...userruns.doctor import BAD, checks
 
     found = []
     for check in (*checks(), *_server(args)):
@@ -39,8 +39,8 @@ def run(args: Namespace) -> int:
 def _server(args: Namespace) -> Iterator[Check]:
     from ...client.errors import Denied
     from ...errors import PailotError
-    from ...runs.doctor import BAD, NOTE, Check
-    from ...runs.doctor import OK as FINE
+    from ...userruns.doctor import BAD, NOTE, Check
+    from ...userruns.doctor import OK as FINE
 
     try:
         client = client_of(args)

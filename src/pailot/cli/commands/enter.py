@@ -24,9 +24,9 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:  # noqa: RET503  # ends by becoming the shell
-    from ...runs.queries import find, task_attempts
     from ...runtime.container_shim import entering
     from ...runtime.shim import is_credential, read_environment
+    from ...userruns.queries import find, task_attempts
 
     row, folder = find(args.run, current_user())
     roles = folder.plan().get("taskRoles", {})

@@ -29,7 +29,7 @@ def run(args: Namespace) -> int:
         from ..remote import jobs
 
         return jobs.events(args, client)
-    from ...runs.queries import find
+    from ...userruns.queries import find
 
     _, folder = find(args.run, current_user())
     events = folder.events()

@@ -20,7 +20,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...runs.retention import old_runs, rebuild_index, remove
+    from ...userruns.retention import old_runs, rebuild_index, remove
 
     if args.rebuild_index:
         count = rebuild_index()

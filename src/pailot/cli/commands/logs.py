@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from ...runs.run_folder import JobFolder
+    from ...userruns.run_folder import JobFolder
 
 ASK_SECONDS = 5
 """So often a cluster is asked about a run that nobody drives."""
@@ -37,7 +37,7 @@ def run(args: Namespace) -> int:
         from ..remote import logs
 
         return logs.logs(args, client)
-    from ...runs.queries import find, task_attempts
+    from ...userruns.queries import find, task_attempts
 
     row, folder = find(args.run, current_user())
     roles = folder.plan().get("taskRoles", {})
@@ -95,7 +95,7 @@ class Follower:
         self.asked = 0.0
 
     def print_new(self, *, last: bool = False) -> None:
-        from ...runs.queries import task_attempts
+        from ...userruns.queries import task_attempts
         from ..foreground_view import Source
 
         for role, index in self.tasks:
@@ -125,8 +125,8 @@ class Follower:
             return True
         import time
 
-        from ...runs.queries import recover
-        from ...runs.reattach import goes_on
+        from ...userruns.queries import recover
+        from ...userruns.reattach import goes_on
 
         if not goes_on(self.folder):
             return False
@@ -137,7 +137,7 @@ class Follower:
 
     def follow(self) -> None:
         """Until the run is over; woken by the kernel when a log grows."""
-        from ...runs.inotify import Watch
+        from ...userruns.inotify import Watch
 
         watch = Watch()
         while self.folder.verdict() is None and self._lives():

@@ -33,7 +33,7 @@ def run(args: Namespace) -> int:
         from ..remote import jobs
 
         return jobs.ps(args, client)
-    from ...runs.queries import open_index, refresh
+    from ...userruns.queries import open_index, refresh
 
     index = open_index()
     for row in index.unfinished():
@@ -66,7 +66,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _json(row: JobRow) -> dict[str, object]:
-    from ...runs.queries import held_tasks, listed
-    from ...runs.run_folder import JobFolder
+    from ...userruns.queries import held_tasks, listed
+    from ...userruns.run_folder import JobFolder
 
     return listed(row, held_tasks(JobFolder(row.folder)) if row.ended is None else 0)

@@ -29,10 +29,10 @@ def run(args: Namespace) -> int:
         from ..remote import jobs
 
         return jobs.rerun(args, client)
-    from ...runs.launch import kept_secrets
-    from ...runs.masked_job_file import masked_source
-    from ...runs.queries import find
     from ...settings import Settings
+    from ...userruns.launch import kept_secrets
+    from ...userruns.masked_job_file import masked_source
+    from ...userruns.queries import find
 
     _, folder = find(args.file, current_user())
     with open(folder.file("job.yaml"), encoding="utf-8") as stream:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...protocol import Job
-    from ...runs.launch import Run
+    from ...userruns.launch import Run
 
 STATUSES = {"SUCCEEDED": OK, "FAILED": FAILED, "STOPPED": STOPPED}
 
@@ -41,7 +41,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     text = read_text(args.file)
     job = read_job(text, args.file, changes(args), lenient=args.lenient, library=args.library)
-    from ...runs.masked_job_file import masked_source
+    from ...userruns.masked_job_file import masked_source
 
     return start(args, job, masked_source(job, text))
 
@@ -49,7 +49,7 @@ def run(args: Namespace) -> int:
 def start(args: Namespace, job: Job, source: str) -> int:
     """Run a job that was read."""
     from ...engines.registry import check as check_engine
-    from ...runs.launch import drive_detached, drive_here, prepare
+    from ...userruns.launch import drive_detached, drive_here, prepare
 
     check_engine(args.engine)
     if args.unique:
@@ -101,7 +101,7 @@ def _print_started(args: Namespace, prepared: Run) -> int:
 def _print_description(prepared: Run) -> None:
     import json
 
-    from ...runs.queries import describe
+    from ...userruns.queries import describe
 
     row = prepared.index.get(prepared.id)
     assert row is not None

@@ -25,7 +25,7 @@ def run(args: Namespace) -> int:
         from ..remote import jobs
 
         return jobs.show(args, client)
-    from ...runs.queries import describe, find
+    from ...userruns.queries import describe, find
 
     row, folder = find(args.run, current_user())
     shown = describe(row, folder)

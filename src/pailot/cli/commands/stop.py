@@ -25,7 +25,7 @@ def run(args: Namespace) -> int:
         from ..remote import jobs
 
         return jobs.stop(args, client)
-    from ...runs.queries import find, open_index, refresh, wait
+    from ...userruns.queries import find, open_index, refresh, wait
 
     index = open_index()
     done = []

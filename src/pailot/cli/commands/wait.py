@@ -27,7 +27,7 @@ def run(args: Namespace) -> int:
         from ..remote import jobs
 
         return jobs.wait(args, client)
-    from ...runs.queries import describe, find, open_index, refresh, wait
+    from ...userruns.queries import describe, find, open_index, refresh, wait
 
     index = open_index()
     row, folder = find(args.run, current_user(), index)

@@ -23,7 +23,7 @@ def run(args: Namespace) -> int:
         from ..remote import jobs
 
         return jobs.why(args, client)
-    from ...runs.queries import explain, find
+    from ...userruns.queries import explain, find
 
     row, folder = find(args.run, current_user())
     lines = explain(row, folder)

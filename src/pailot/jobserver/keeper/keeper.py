@@ -15,10 +15,10 @@ import time
 from ...engines.preparation.child_registry import CHILDREN
 from ...engines.registry import create as create_engine
 from ...errors import PailotError
-from ...runs.driver import Driver, Watcher
-from ...runs.run_folder import JobFolder
 from ...runtime.atomic_json import free_reserve, keep_reserve, write_record
 from ...runtime.stop_reason import claim_stop
+from ...userruns.driver import Driver, Watcher
+from ...userruns.run_folder import JobFolder
 from . import messages
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ...runs.driver import Steps
+    from ...userruns.driver import Steps
 
 PATIENCE_SECONDS = 60.0
 """So long a new keeper waits for its server."""

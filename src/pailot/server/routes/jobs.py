@@ -8,9 +8,9 @@ from ...protocol.convert import to_v2
 from ...protocol.schema_types import Flag, Record, Text
 from ...protocol.v1 import V1Document, looks_like_v1
 from ...protocol.yaml import YamlError, parse
-from ...runs.queries import held_tasks, listed
-from ...runs.run_folder import JobFolder
 from ...store.server import ORDERS, JobQuery
+from ...userruns.queries import held_tasks, listed
+from ...userruns.run_folder import JobFolder
 from ..schemas import DONE, JOB_LIST, OBJECT, SENT, a
 from ..serializers import jobs as answers
 from ..serializers.events import events

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .launch import Run
 
-_START = "import sys; sys.path[:] = sys.argv[1:]; from pailot.runs.supervisor import main; main()"
+_START = "import sys; sys.path[:] = sys.argv[1:]; from pailot.userruns.supervisor import main; main()"
 
 
 def supervise(run: Run) -> dict[str, Any] | None:
