@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check bench soak venv node parts clean
+.PHONY: help run test check bench metrics soak venv node parts clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -47,6 +47,9 @@ check: $(VENV)/.installed-dev ## Run the linters, the type checker and the unit 
 
 bench: $(VENV)/.installed-dev node $(PEERS)/.installed $(ALIPAI)/.installed ## Measure speed; ARGS go to bench/run.py
 	$(BIN)/python bench/run.py $(ARGS)
+
+metrics: ## Count lines, cycles and habits of the source
+	@$(PYTHON) bench/metrics.py
 
 soak: $(VENV)/.installed-dev node parts ## Run the tests with many more random inputs; takes long
 	HYPOTHESIS_PROFILE=soak PAILOT_FAULT_REPETITIONS=100 $(BIN)/python -m pytest $(ARGS)
