@@ -6,7 +6,6 @@ python bench/metrics.py [FOLDER_OF_THE_PACKAGE]
 from __future__ import annotations
 
 import ast
-import re
 import sys
 import tokenize
 from collections import defaultdict
@@ -115,22 +114,20 @@ def _strongly_connected(graph: dict[str, set[str]]) -> list[set[str]]:
 
 
 def engine_getattrs(tree: ast.AST) -> int:
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
-    return sum(
-        1
-        for call in calls
-        if call.func.id in ("getattr", "hasattr") and call.args and re.search(r"engine", ast.unparse(call.args[0]))  # type: ignore[attr-defined]  # filtered above
-    )
+    found = 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("getattr", "hasattr"):
+            found += bool(node.args) and "engine" in ast.unparse(node.args[0])
+    return found
 
 
 def engine_comparisons(tree: ast.AST) -> int:
     found = 0
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
-            texts = [
-                each.value for part in (node.left, *node.comparators) for each in ast.walk(part) if isinstance(each, ast.Constant)
-            ]
-            found += any(text in ENGINES for text in texts) and "engine" in ast.unparse(node)
+            parts = [each for part in (node.left, *node.comparators) for each in ast.walk(part)]
+            names = any(isinstance(each, ast.Constant) and each.value in ENGINES for each in parts)
+            found += names and "engine" in ast.unparse(node)
     return found
 
 
