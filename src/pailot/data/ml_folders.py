@@ -16,7 +16,6 @@ from .provisions import fetch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import tarfile
     from collections.abc import Callable
 
     from ..progress import Progress
@@ -122,29 +121,16 @@ def _bring_code(source: str, target: str, cache: str, cwd: str, tell: Callable[[
     if os.path.isdir(path):
         _copy(path, target)
         return
-    import tarfile
+    from .tar import BadArchive, is_archive
+    from .unpacking import unpack
 
-    if tarfile.is_tarfile(path):
-        with tarfile.open(path) as archive:
-            _unpack(archive, target)
-    else:
+    if not is_archive(path):
         _copy(path, target)
-
-
-def _unpack(archive: tarfile.TarFile, target: str) -> None:
-    """Nothing of it comes to lie outside of the target."""
-    import tarfile
-
-    if hasattr(tarfile, "tar_filter"):
-        archive.extractall(target, filter="tar")
         return
-    inside = os.path.realpath(target) + "/"  # a Python before 3.11.4
-    for entry in archive:
-        place = os.path.realpath(os.path.join(target, entry.name.lstrip("/")))
-        if not f"{place}/".startswith(inside) or entry.isdev():
-            raise DataError(f"the code holds '{entry.name}', which cannot be unpacked")
-        entry.name, entry.mode = entry.name.lstrip("/"), entry.mode & 0o755
-        archive.extract(entry, target)
+    try:
+        unpack(path, target)
+    except BadArchive as error:
+        raise DataError(f"the code {shown(source)} cannot be unpacked: {error}") from None
 
 
 def _copy(path: str, target: str, *, linked: bool = False) -> None:

@@ -245,9 +245,9 @@ def _remove(path: str) -> None:
     except FileNotFoundError:
         pass
     except (IsADirectoryError, PermissionError):
-        from shutil import rmtree
+        from ..runtime.removing import remove_tree
 
-        rmtree(path)
+        remove_tree(path)
 
 
 # The key of the job

@@ -283,10 +283,10 @@ def _same_device(first: str, second: str) -> bool:
 
 
 def _remove_local(path: str) -> None:
-    from shutil import rmtree
+    from ..runtime.removing import remove_tree
 
     if os.path.lexists(path):
-        rmtree(path)
+        remove_tree(path)
 
 
 # To a file system that can rename

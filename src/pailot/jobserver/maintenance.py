@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 
+from ..runtime.removing import remove_tree
 from ..store import SecretBox, StoreError
 from ..values import Value
 
@@ -90,7 +90,7 @@ def collect(
     code = 0
     for blob in store.code.unused(now - UNUSED_CODE_DAYS * DAY, 1000):
         if store.code.remove_unused(blob.digest, now - UNUSED_CODE_DAYS * DAY):
-            shutil.rmtree(os.path.join(home, "code", blob.digest), ignore_errors=True)
+            remove_tree(os.path.join(home, "code", blob.digest), ignore_errors=True)
             code += 1
     with store.batch():
         tokens = store.accounts.remove_expired(now)
@@ -104,7 +104,7 @@ def remove_folder(home: str, folder: str) -> None:
     jobs = os.path.realpath(os.path.join(home, "jobs"))
     real = os.path.realpath(folder) if folder else ""
     if real.startswith(jobs + os.sep):
-        shutil.rmtree(real, ignore_errors=True)
+        remove_tree(real, ignore_errors=True)
 
 
 def rotate_keys(store: ServerStore, home: str, *, forget: bool = False) -> int:

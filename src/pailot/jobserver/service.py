@@ -14,11 +14,11 @@ from __future__ import annotations
 import asyncio  # noqa: TID253  # only a server loads this
 import json
 import os
-import shutil
 import time
 
 from ..lifecycle.states import FINAL_JOB_STATES, WAITING
 from ..runtime import logs as log_files
+from ..runtime.removing import remove_tree
 from ..scheduling.capacity import Share
 from ..store.secrets import SecretBox
 from ..store.server import JobRecord, NameTaken, new_id
@@ -238,7 +238,7 @@ class Team:
         if entry is not None or record.state not in FINAL_JOB_STATES:
             raise Conflict(f"job {job} is {record.state}: stop it before you delete it")
         await self.writer.do(lambda: self.store.jobs.remove(record.id))
-        await asyncio.to_thread(shutil.rmtree, record.folder, ignore_errors=True)
+        await asyncio.to_thread(remove_tree, record.folder, ignore_errors=True)
 
     async def add_tag(self, caller: Caller, job: str, tag: str) -> None:
         """Give a job a tag; once is enough. Owner or administrator. BadRequest for an empty tag or one with a comma."""

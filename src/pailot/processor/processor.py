@@ -383,9 +383,9 @@ class _Folder:
 
     def __exit__(self, *_: object) -> None:
         if self._path:
-            import shutil
+            from ..runtime.removing import remove_tree
 
-            shutil.rmtree(self._path, ignore_errors=True)
+            remove_tree(self._path, ignore_errors=True)
 
 
 def _refuse_unknown(kind: str, given: Mapping[str, Any], declared: Sequence[Channel]) -> None:

@@ -108,11 +108,11 @@ def prepare(
     try:
         index.add(row, exclusive=True)
     except NameInUse:
-        import shutil
+        from ..runtime.removing import remove_tree
 
         if lock is not None:
             os.close(lock)
-        shutil.rmtree(path)
+        remove_tree(path)
         raise _conflict(plan.name) from None
     folder.note("submitted", name=plan.name, user=plan.user)
     from .driver import Surroundings

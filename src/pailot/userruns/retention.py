@@ -32,13 +32,13 @@ def old_runs(*, before: float, keep_last: int) -> list[JobRow]:
 
 def remove(rows: list[JobRow]) -> int:
     """Take runs out of the index, then remove their folders; answers the bytes freed."""
-    import shutil
+    from ..runtime.removing import remove_tree
 
     index = open_index()
     freed = sum(_size(row.folder) for row in rows)
     index.remove(row.id for row in rows)
     for row in rows:
-        shutil.rmtree(row.folder, ignore_errors=True)
+        remove_tree(row.folder, ignore_errors=True)
     return freed
 
 
@@ -77,11 +77,16 @@ def rebuild_index() -> int:
 
 
 def _size(folder: str) -> int:
-    total = 0
-    for parent, _, files in os.walk(folder):
-        for file in files:
-            try:
-                total += os.lstat(os.path.join(parent, file)).st_size
-            except OSError:
-                continue  # gone meanwhile
+    """The bytes of a tree, as far as a path can name what is in it; a folder may be deeper than calls can be nested."""
+    total, folders = 0, [folder]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as found:
+                for entry in found:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        total += entry.stat(follow_symlinks=False).st_size
+        except OSError:
+            continue  # gone meanwhile
     return total

@@ -170,6 +170,6 @@ def _with_config(program: Program, folder: str) -> tuple[list[str], dict[str, st
 
 
 def _remove(folder: str) -> None:
-    from shutil import rmtree
+    from ...runtime.removing import remove_tree
 
-    rmtree(folder, ignore_errors=True)
+    remove_tree(folder, ignore_errors=True)

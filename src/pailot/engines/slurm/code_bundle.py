@@ -57,6 +57,8 @@ def _make(package: str, files: list[str], folder: str) -> None:
     import py_compile
     import shutil
 
+    from ...runtime.removing import remove_tree
+
     temporary = f"{folder}.{os.getpid()}.{os.urandom(4).hex()}"
     os.makedirs(os.path.join(temporary, "pailot"), mode=0o700)
     try:
@@ -72,9 +74,9 @@ def _make(package: str, files: list[str], folder: str) -> None:
         try:
             os.rename(temporary, folder)
         except OSError:
-            shutil.rmtree(temporary)  # somebody else was faster
+            remove_tree(temporary)  # somebody else was faster
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        remove_tree(temporary, ignore_errors=True)
         raise
 
 

@@ -340,7 +340,7 @@ class Driver:
 
     def _wait_until_fetched(self) -> None:
         """Our folder goes with us: somebody on the login node has to have a copy, but we do not wait for ever."""
-        import shutil
+        from ..removing import remove_tree
 
         until = time.monotonic() + float(self.payload.get("fetchSeconds", 0))
         while not os.path.exists(os.path.join(self.root, "fetched.json")):
@@ -349,7 +349,7 @@ class Driver:
                 break
             if select.select([self.wake], [], [], min(left, 1.0))[0]:
                 os.read(self.wake, 4096)
-        shutil.rmtree(self.root, ignore_errors=True)
+        remove_tree(self.root, ignore_errors=True)
 
     def _listen(self) -> None:
         self.wake, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)

@@ -246,7 +246,7 @@ def main(words: list[str]) -> int:
     try:
         Step(json.loads(wanted), 0, words_out, roots[0], apart=True).run()
     finally:
-        import shutil
+        from ..removing import remove_tree
 
-        shutil.rmtree(roots[0], ignore_errors=True)
+        remove_tree(roots[0], ignore_errors=True)
     return 0
