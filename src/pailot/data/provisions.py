@@ -97,17 +97,20 @@ def _source(plan: Plan, role: RolePlan, each: Provision) -> Location:
 
 def with_secrets(plan: Plan, shown: str) -> str:
     """A text of the plan with its secrets inserted."""
+    if "<%" not in shown:
+        return shown
     from ..protocol.js_semantics import to_string
-    from ..protocol.templates import lookup, secret_references
+    from ..protocol.templates import lookup, replace_secrets
 
-    text = shown
-    for reference in secret_references(shown):
-        name = reference.removeprefix("<% $secrets.").removesuffix(" %>")
-        value, problem = lookup(plan.secrets.reveal(), name.split("."), "$secrets")
+    secrets = plan.secrets.reveal()
+
+    def inserted(name: str) -> str:
+        value, problem = lookup(secrets, name.split("."), "$secrets")
         if problem:
             raise ProvideError(f"{shown}: '$secrets.{name}' {problem}")
-        text = text.replace(reference, to_string(value))
-    return text
+        return to_string(value)
+
+    return replace_secrets(shown, inserted)
 
 
 # Fetching

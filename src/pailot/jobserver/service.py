@@ -23,6 +23,7 @@ from ..scheduling.capacity import Share
 from ..store.secrets import SecretBox
 from ..store.server import JobRecord, NameTaken, new_id
 from ..userruns.driver import Surroundings
+from ..userruns.masked_job_file import Kept
 from ..userruns.run_folder import JobFolder
 from . import job_history, subscriptions
 from .alerts import Alerts, counted, seen_by
@@ -179,7 +180,7 @@ class Team:
             code=code,
             more=more,
         )
-        sealed = self.box.seal(number, prepared.secrets) if prepared.secrets else None
+        sealed = prepared.sealed(self.box, number)
         try:
             await self.writer.do(lambda: self.store.jobs.add(record, prepared.source, prepared.plan_text, sealed))
         except NameTaken:
@@ -215,18 +216,20 @@ class Team:
         _, record = await self._find(job)
         self.policy.check_read(caller, record)
         text = await self._read(self.store.jobs.config, record.id) or ""
-        kept: dict[str, Any] = {}
+        kept = Kept()
         sealed = await self._read(self.store.jobs.secrets, record.id)
         if sealed is not None:
-            if caller.name == record.user:
-                kept = self.box.open(record.id, sealed)
-            elif not secrets:
-                raise BadRequest(f"the secrets of {job} are its owner's; give your own to run it")
-        together = {**kept, **(secrets or {})}
+            kept = Kept.opened(self.box.open_all(record.id, sealed))
+            if caller.name != record.user:
+                if kept.written:
+                    raise BadRequest(f"{job} holds credentials of its owner outside of 'secrets'; submit a file with your own")
+                if not secrets:
+                    raise BadRequest(f"the secrets of {job} are its owner's; give your own to run it")
+                kept = Kept()
         chosen = name or await self._free_name(caller.name, record.name)
         prepared = await asyncio.to_thread(
             lambda: self.reader.prepare(
-                text, caller.name, name=chosen, secrets=together, with_code=record.code is not None, kept=bool(together)
+                text, caller.name, name=chosen, secrets=secrets, with_code=record.code is not None, kept=kept
             )
         )
         return await self._keep(caller, prepared, code=record.code, submit_from="rerun")
@@ -575,8 +578,8 @@ class Team:
     def _prepare_again(self, record: JobRecord) -> Prepared:
         text = self.store.jobs.config(record.id) or ""
         sealed = self.store.jobs.secrets(record.id)
-        secrets = self.box.open(record.id, sealed) if sealed is not None else None
-        return self.reader.prepare(text, record.user, secrets=secrets, with_code=record.code is not None, kept=True)
+        kept = Kept.opened(self.box.open_all(record.id, sealed)) if sealed is not None else Kept()
+        return self.reader.prepare(text, record.user, with_code=record.code is not None, kept=kept)
 
     def _surroundings(self, record: JobRecord, prepared: Prepared) -> Surroundings:
         run_as = self.unix.of(record.user)

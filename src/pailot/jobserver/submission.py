@@ -11,8 +11,8 @@ from ..planning import check, plan
 from ..planning.plugins import exists as is_plugin
 from ..protocol import InvalidJob, read
 from ..protocol.overrides import Override
-from ..userruns.launch import leaves, secret_values
-from ..userruns.masked_job_file import masked_source
+from ..userruns.launch import secret_values
+from ..userruns.masked_job_file import Kept, Recorded, recorded, shown_plan
 from ..values import Value
 from .errors import Invalid
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..library import Library
     from ..planning import Plan
     from ..protocol import Job
+    from ..store.secrets import SecretBox
 
 
 class Prepared(Value):
@@ -31,19 +32,28 @@ class Prepared(Value):
 
     job: Any
     plan: Any
-    source: str
-    """The job file, masked."""
+    kept: Recorded
+    """The job as it is written down."""
     plan_text: str
-    secrets: Mapping[str, Any]
+
+    @property
+    def source(self) -> str:
+        """The job file, masked."""
+        return self.kept.source
 
     @property
     def values(self) -> dict[str, str]:
         """What stands in the scripts for each secret, and the secret."""
-        return secret_values(self.job, self.plan) if self.secrets else {}
+        return secret_values(self.job, self.plan) if self.kept.secrets else {}
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        return tuple(leaves(dict(self.secrets)))
+        return self.kept.hidden
+
+    def sealed(self, box: SecretBox, number: str) -> bytes | None:
+        """What is kept sealed of the job with this number; None if nothing of it is secret."""
+        kept = self.kept
+        return box.seal(number, kept.secrets, kept.to_seal()) if kept.secrets or kept.hidden else None
 
 
 class Reader:
@@ -60,17 +70,14 @@ class Reader:
         name: str | None = None,
         secrets: Mapping[str, Any] | None = None,
         with_code: bool = False,
-        kept: bool = False,
+        kept: Kept | None = None,
     ) -> Prepared:
         """Read and plan; raises Invalid with everything that is wrong.
 
-        `secrets` are added to those of the file. A `kept` text was masked by us, and `secrets` are all it had.
+        `secrets` are added to those of the file. A text that we masked is made whole again by what was `kept` of it.
         """
-        changes: list[Override] = []
-        if kept and secrets:
-            changes.append(Override(("secrets",), dict(secrets), "the kept secrets"))
-        elif secrets:
-            changes += [Override(("secrets", key), value, f"secret {key}") for key, value in secrets.items()]
+        changes = kept.changes(secrets or {}) if kept is not None else []
+        changes += [Override(("secrets", key), value, f"secret {key}") for key, value in (secrets or {}).items()]
         if name is not None:
             changes.append(Override(("name",), name, "the name given with the request"))
         try:
@@ -83,8 +90,8 @@ class Reader:
             raise Invalid(str(error), error.problems) from None
         made = _without_local_code(job, made, with_code=with_code)
         _check_channels(job, made)
-        source = text if kept and name is None else masked_source(job, text)
-        return Prepared(job, made, source, json.dumps(made.to_json(), separators=(",", ":")), job.secrets.reveal())
+        form = recorded(job, text)
+        return Prepared(job, made, form, json.dumps(shown_plan(made.to_json(), form.masked), separators=(",", ":")))
 
 
 def _without_local_code(job: Job, made: Plan, *, with_code: bool) -> Plan:

@@ -10,7 +10,7 @@ from .lazy_regex import pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, NamedTuple
 
     class Issue(NamedTuple):
@@ -116,9 +116,17 @@ class _Characters:
         return self.units[2 * position : 2 * position + 2].decode("utf-16-le", "replace")
 
 
+_SECRET = r"<% \$secrets\.([\s\S]+?) %>"
+
+
 def secret_references(text: str) -> list[str]:
     """The canonical references to secrets that a rendered text still holds."""
-    return re.findall(r"<% \$secrets\.[\s\S]+? %>", text)
+    return [match[0] for match in re.finditer(_SECRET, text)]
+
+
+def replace_secrets(text: str, value: Callable[[str], str]) -> str:
+    """A rendered text with `value(name)` for each secret; what was inserted is not looked at again."""
+    return re.sub(_SECRET, lambda match: value(match[1]), text)
 
 
 def join_commands(commands: list[str] | tuple[str, ...]) -> str:

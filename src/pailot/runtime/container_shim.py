@@ -15,7 +15,7 @@ from ..lifecycle import exit_classes
 from . import container_init, docker_api
 from .atomic_json import read_record, write_record
 from .masking import mask_text
-from .shim import FAILED, LEFTOVER_SECONDS, SUCCEEDED, Shim
+from .shim import FAILED, LEFTOVER_SECONDS, SUCCEEDED, Shim, with_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -227,12 +227,10 @@ class ContainerShim(Shim):
         return self._how_it_ended()
 
     def _begin_script(self, name: str, text: str, environment: Mapping[str, str]) -> None:
-        filled = text
-        for reference, secret in self.task.secrets.items():
-            filled = filled.replace(reference, secret)
-        self._bring(f"{name}.sh", filled, text)
+        filled, shown = with_secrets(self.task, text)
+        self._bring(f"{name}.sh", filled, shown)
         if self.shell == "posix":
-            self._bring(f"{name}.posix.sh", filled.replace(PIPEFAIL, NO_PIPEFAIL), text.replace(PIPEFAIL, NO_PIPEFAIL))
+            self._bring(f"{name}.posix.sh", filled.replace(PIPEFAIL, NO_PIPEFAIL), shown.replace(PIPEFAIL, NO_PIPEFAIL))
         exports = "".join(
             f"export {key}='{_quoted(value)}'\n" for key, value in environment.items() if key.isidentifier() and key.isascii()
         )

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import select
 import signal
 import time
 
+from .. import credentials
 from ..lifecycle import exit_classes, retry
 from . import cgroups, processes
 from .atomic_json import claim, read_record, write_record
 from .logs import tail
-from .masking import mask_text
+from .masking import mask_text, text_masker
 from .output import Output
 from .shim_events import Teller
 from .stop_reason import claim_stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any, NoReturn
 
     from .task_spec import Task
@@ -33,6 +35,8 @@ _SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal
 """Those that a shim handles or ignores, and a task must get as they are by default."""
 # Nobody but bash may read the script: what the commands read from is empty.
 _FROM_INPUT = 'exec 9<&0 </dev/null; cd "$PAI_WORK_DIR" && exec bash /dev/fd/9'
+REFERENCE = r"<% \$secrets\.[\s\S]+? %>"
+"""What stands in a script for a secret."""
 LAST_LINES = 10
 FOREIGN_SECONDS = 0.25
 """Who signals a whole tree of processes may reach us a little after the task."""
@@ -146,7 +150,7 @@ class Shim:
             "PAI_EXPORTS_FILE": self._new_exports(),
             "PAI_TASK_LOG_DIR": self.folder,
         }
-        write_environment(os.path.join(self.folder, "environment"), environment, task.hidden)
+        write_environment(os.path.join(self.folder, "environment"), environment, task.hidden, task.inherited)
         self.output.open(self.folder, self._new_stream, fresh=fresh)
         self.teller.running(self.attempt)
         limits = cgroups.available() if task.memory_mb or task.cpus else None
@@ -461,12 +465,10 @@ class Shim:
 
     def _script_file(self, name: str, text: str) -> tuple[str, int | None]:
         """Where bash reads the script: a file, or memory when secrets are in it."""
-        filled = text
-        for reference, secret in self.task.secrets.items():
-            filled = filled.replace(reference, secret)
+        filled, shown = with_secrets(self.task, text)
         path = os.path.join(self.folder, f"{name}.sh")
-        _write(path, text, 0o666)
-        if filled == text:
+        _write(path, shown, 0o666)
+        if filled == shown:
             return path, None
         memory = os.memfd_create(name, os.MFD_CLOEXEC)
         os.write(memory, filled.encode())
@@ -501,25 +503,27 @@ class Shim:
                 self.output.line(f"pailot: the task's limits hold for Pailot's own process, too: {error.strerror}")
 
 
-def write_environment(path: str, environment: dict[str, str], hidden: tuple[str, ...]) -> None:
+def with_secrets(task: Task, text: str) -> tuple[str, str]:
+    """A script with its secrets inserted, and as it may be kept. What was inserted is not looked at again."""
+    shown = mask_text(text, task.hidden) if any(each in text for each in task.hidden) else text
+    if not task.secrets:
+        return text, shown
+    return re.sub(REFERENCE, lambda match: task.secrets.get(match[0], match[0]), text), shown
+
+
+def write_environment(path: str, environment: dict[str, str], hidden: tuple[str, ...], inherited: Mapping[str, str]) -> None:
     """The variables of a task, one NUL-ended entry each, for `pailot enter`; secrets among them are masked.
 
-    Credentials that the task has from whoever started it are left out: `enter` takes them from whoever enters.
+    Of what the task inherits only variables that are known to be harmless are in it: `enter` takes the others from the
+    shell that it is typed in.
     """
-    inherited = [name for name in environment if is_credential(name) and os.environ.get(name) == environment[name]]
-    environment = {name: value for name, value in environment.items() if name not in inherited} if inherited else environment
+    environment = {
+        name: value for name, value in environment.items() if inherited.get(name) != value or credentials.is_harmless(name)
+    }
     if hidden:
-        environment = {name: mask_text(value, hidden) for name, value in environment.items()}
+        mask = text_masker(hidden)
+        environment = {name: mask(value) for name, value in environment.items()}
     _write(path, "".join([f"{name}={value}\0" for name, value in environment.items()]), 0o600)
-
-
-def is_credential(name: str) -> bool:
-    """Whether a variable is named as those that hold keys and passwords are.
-
-    >>> is_credential("AWS_SECRET_ACCESS_KEY"), is_credential("TOKENIZERS_PARALLELISM")
-    (True, False)
-    """
-    return name.endswith(("SECRET", "PASSWORD", "PASSWD", "TOKEN", "_KEY", "APIKEY", "CONNECTION_STRING"))
 
 
 def read_environment(path: str) -> dict[str, str]:

@@ -46,6 +46,8 @@ class Task(Value):
     """What stands in the scripts for a secret, and the secret."""
     hidden: tuple[str, ...] = ()
     """Texts that no log may show."""
+    inherited: Mapping[str, str] = {}
+    """What of `environment` the task has from whoever started the job; not all of it is written down."""
     attempt_folder: str = ""
     retries: int = 0
     retry_delay: float = 1

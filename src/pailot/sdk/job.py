@@ -10,6 +10,7 @@ import os
 
 from .. import loading
 from ..protocol import model
+from ..protocol.secrecy import hidden_in_records, hidden_texts, masked_root
 from .builders import collect
 
 TYPE_CHECKING = False
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from ..planning import Plan
     from .builders import Deployment, Prerequisite, TaskRole
     from .run import Run
-
-MASK = "******"
 
 
 class Job(model.Job):
@@ -94,15 +93,18 @@ class Job(model.Job):
         else:
             root = dict(document.root)
         root["name"] = self.name
-        if "secrets" in root and not with_secrets:
-            root["secrets"] = MASK
-        return root
+        if with_secrets:
+            return root
+        hidden = hidden_in_records(self)
+        from ..runtime.masking import text_masker
+
+        return masked_root(root, text_masker(hidden), hidden)[0] if hidden or "secrets" in root else root
 
     def to_yaml(self, *, with_secrets: bool = False) -> str:
         """The job file (protocol v2); secrets are masked unless asked for. As it was read, if nothing has changed."""
         from ..protocol.yaml.writer import dump
 
-        if self.origin and not self.legacy and not self.origin.overridden and (with_secrets or not self.secrets.names()):
+        if self.origin and not self.legacy and not self.origin.overridden and (with_secrets or not hidden_texts(self)):
             document = self.origin.document
             if document.root.get("name") == self.name:
                 return document.text
@@ -110,7 +112,7 @@ class Job(model.Job):
 
     def save(self, path: str | os.PathLike[str], *, with_secrets: bool = False) -> None:
         """Write the job file; with secrets, readable by you alone."""
-        mode = 0o600 if with_secrets and self.secrets.names() else 0o666
+        mode = 0o600 if with_secrets and hidden_texts(self) else 0o666
         text = self.to_yaml(with_secrets=with_secrets)
         with open(path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
             stream.write(text)

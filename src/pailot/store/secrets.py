@@ -122,12 +122,15 @@ class SecretBox(KeyFile):
     def __init__(self, home: str) -> None:
         super().__init__(os.path.join(home, "keys", "secret.key"), "secrets")
 
-    def seal(self, job_id: str, secrets: Mapping[str, Any]) -> bytes:
-        """The secrets, readable only with the key and only as those of this job. The first call makes the key."""
+    def seal(self, job_id: str, secrets: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> bytes:
+        """The secrets, readable only with the key and only as those of this job. The first call makes the key.
+
+        `more` is whatever else of the job has to be kept as safely; `open_all` returns it.
+        """
         import json
 
         try:
-            plain = json.dumps({"job": job_id, "secrets": dict(secrets)}, separators=(",", ":"))
+            plain = json.dumps({"job": job_id, "secrets": dict(secrets), **(more or {})}, separators=(",", ":"))
         except (TypeError, ValueError):
             raise StoreError(f"the secrets of job {job_id} cannot be kept: only texts, numbers, lists and mappings can") from None
         if not os.path.exists(self.file):
@@ -135,22 +138,27 @@ class SecretBox(KeyFile):
         return self._keys().encrypt(plain.encode())
 
     def open(self, job_id: str, data: bytes) -> dict[str, Any]:
-        """What `seal` was given for this job."""
+        """The secrets that `seal` was given for this job."""
+        secrets: dict[str, Any] = self.open_all(job_id, data)["secrets"]
+        return secrets
+
+    def open_all(self, job_id: str, data: bytes) -> dict[str, Any]:
+        """All that `seal` was given for this job: the secrets as `secrets`, and what was kept beside them."""
         import json
 
         keys = self._keys()
         from cryptography.fernet import InvalidToken
 
         try:
-            opened = json.loads(keys.decrypt(data))
-            owner, secrets = opened["job"], opened["secrets"]
+            opened: dict[str, Any] = json.loads(keys.decrypt(data))
+            owner, secrets = opened.pop("job"), opened["secrets"]
         except (InvalidToken, TypeError, ValueError, KeyError):
             raise StoreError(
                 f"the secrets of job {job_id} cannot be opened: damaged, or sealed with a key that is not in {self.file}"
             ) from None
         if owner != job_id or not isinstance(secrets, dict):
             raise StoreError(f"the secrets of job {job_id} cannot be opened: they belong to another job")
-        return secrets
+        return opened
 
     def reseal(self, job_id: str, data: bytes) -> bytes:
         """The same secrets of the same job, sealed with the first key."""

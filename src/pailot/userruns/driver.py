@@ -86,6 +86,7 @@ class Driver:
         self, folder: JobFolder, plan: Plan, engine: Engine, surroundings: Surroundings, watcher: Watcher | None = None
     ) -> None:
         self.folder, self.plan, self.engine, self.surroundings = folder, plan, engine, surroundings
+        folder.hidden = surroundings.hidden
         self.watcher = watcher or Watcher()
         self.rules = [
             RoleRule(role.name, role.instances, role.completion.min_failed, role.completion.min_succeeded)

@@ -8,6 +8,7 @@ import time
 
 from ..errors import PailotError
 from ..settings import Settings
+from .masked_job_file import Kept, recorded, shown_plan
 from .run_folder import JobFolder
 
 TYPE_CHECKING = False
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from ..protocol import Job
     from ..store.index import Index
     from .driver import Surroundings, Watcher
+    from .masked_job_file import Recorded
+
+
+KEEP_ENVIRONMENT = ("slurm",)
+"""Engines whose next attempt may be started by another process than the first, with the same environment."""
 
 
 class Conflict(PailotError):
@@ -54,7 +60,7 @@ class Run:
 def prepare(
     job: Job,
     plan: Plan,
-    source: str,
+    text: str,
     *,
     cwd: str,
     work_dir: str = "",
@@ -63,7 +69,8 @@ def prepare(
     engine: str = "local",
     labels: Mapping[str, str] | None = None,
 ) -> Run:
-    """Record a run: its folder and its row in the index exist before the first process does."""
+    """Record a run: its folder and its row in the index exist before the first process does. `text` is the job file."""
+    from .. import credentials
     from ..store.index import Index, JobRow, NameInUse, new_id
     from ..store.network_filesystems import index_path
 
@@ -90,8 +97,10 @@ def prepare(
         "file": job.origin.file if job.origin else "-",
         "virtualCluster": plan.virtual_cluster,
     }
-    folder = JobFolder.create(path, record, source, plan.to_json())
-    _seal(settings.home, folder, run_id, job)
+    kept = recorded(job, text)
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PAILOT_")}
+    folder = JobFolder.create(path, record, kept.source, shown_plan(plan.to_json(), kept.masked))
+    _seal(settings.home, folder, run_id, kept, environment if engine in KEEP_ENVIRONMENT else {})
     lock = folder.lock()
     row = JobRow(
         id=run_id,
@@ -117,13 +126,12 @@ def prepare(
     folder.note("submitted", name=plan.name, user=plan.user)
     from .driver import Surroundings
 
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PAILOT_")}
     surroundings = Surroundings(
         cwd=cwd,
         work_dir=work_dir,
         environment=environment,
         secrets=secret_values(job, plan),
-        hidden=hidden_texts(job, plan),
+        hidden=tuple(dict.fromkeys((*kept.hidden, *credentials.of_environment(environment)))),
         cache=settings.cache,
         home=settings.home,
         sandbox=sandbox,
@@ -158,24 +166,6 @@ def secret_values(job: Job, plan: Plan) -> dict[str, str]:
                 if not problem:
                     values[reference] = to_string(value)
     return values
-
-
-def hidden_texts(job: Job, plan: Plan) -> tuple[str, ...]:
-    """What no log may show: the secrets, and passwords of registries that are written out."""
-    auths = [role.image.auth for role in plan.roles.values() if role.image.auth]
-    written = [auth.password for auth in auths if auth.password and "<%" not in auth.password]
-    return tuple(dict.fromkeys((*leaves(job.secrets.reveal()), *written)))
-
-
-def leaves(value: Any) -> list[str]:
-    """Every text inside the secrets."""
-    from ..protocol.js_semantics import to_string
-
-    if isinstance(value, dict):
-        return [leaf for item in value.values() for leaf in leaves(item)]
-    if isinstance(value, list):
-        return [leaf for item in value for leaf in leaves(item)]
-    return [] if value is None else [to_string(value)]
 
 
 def drive_here(run: Run, watcher: Watcher | None = None) -> dict[str, Any]:
@@ -296,27 +286,30 @@ def _still_active(row: Any, index: Index) -> bool:
     return refresh(row, index).ended is None
 
 
-def _seal(home: str, folder: JobFolder, run_id: str, job: Job) -> None:
-    secrets = job.secrets.reveal()
-    if not secrets:
+def _seal(home: str, folder: JobFolder, run_id: str, kept: Recorded, environment: Mapping[str, str]) -> None:
+    from .. import credentials
+
+    withheld = {name: value for name, value in environment.items() if not credentials.is_harmless(name)}
+    if not (kept.secrets or kept.hidden or withheld):
         return
     from ..store.secrets import SecretBox
 
-    sealed = SecretBox(home).seal(run_id, secrets)
+    more = {**kept.to_seal(), **({"environment": withheld} if withheld else {})}
+    sealed = SecretBox(home).seal(run_id, kept.secrets, more)
     with open(folder.file("secrets.sealed"), "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
         stream.write(sealed)
 
 
-def kept_secrets(home: str, folder: JobFolder) -> Any:
-    """The secrets that a run was started with; None where it has none."""
+def kept_for(home: str, folder: JobFolder) -> Kept:
+    """What was sealed for a run when it was started."""
     try:
         with open(folder.file("secrets.sealed"), "rb") as stream:
             sealed = stream.read()
     except FileNotFoundError:
-        return None
+        return Kept()
     from ..store.secrets import SecretBox
 
-    return SecretBox(home).open(folder.job()["id"], sealed)
+    return Kept.opened(SecretBox(home).open_all(folder.job()["id"], sealed))
 
 
 def _boot() -> str:

@@ -1,19 +1,96 @@
-"""The job file as it is kept."""
+"""A job as it is kept: a file that may be shown, and apart from it, sealed, all that may not."""
 
 from __future__ import annotations
 
+from ..protocol.secrecy import Written, hidden_in_records, hidden_texts, leaves, masked_root, restored
+from ..values import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
     from ..protocol import Job
+    from ..protocol.overrides import Override
 
 
-def masked_source(job: Job, text: str) -> str:
-    """The job file with the changes made to it, and its secrets masked."""
-    if job.origin is None or not (job.secrets.names() or job.origin.overridden):
-        return text
+class Recorded(Value):
+    """A job in the form in which it is written down."""
+
+    source: str
+    """The job file with the changes made to it, and nothing secret in it."""
+    hidden: tuple[str, ...] = ()
+    """All that is secret in the job: what no log may show."""
+    masked: tuple[str, ...] = ()
+    """What is masked in records of the job."""
+    secrets: Mapping[str, Any] = {}
+    written: tuple[Written, ...] = ()
+    """Credentials that stand outside of `secrets`, for the next start of the job."""
+
+    def __repr__(self) -> str:
+        return f"Recorded({len(self.hidden)} hidden)"
+
+    def to_seal(self) -> dict[str, Any]:
+        """What is kept sealed beside the secrets."""
+        return {"written": [[list(each.path), each.value] for each in self.written], "hidden": list(self.hidden)}
+
+
+class Kept(Value):
+    """What was sealed for a job."""
+
+    secrets: Mapping[str, Any] = {}
+    written: tuple[Written, ...] = ()
+    hidden: tuple[str, ...] = ()
+    environment: Mapping[str, str] = {}
+    """Variables that its tasks inherit and that no record shows."""
+
+    def __repr__(self) -> str:
+        return f"Kept({len(self.secrets)} secrets, {len(self.written)} other values)"
+
+    @classmethod
+    def opened(cls, content: Mapping[str, Any]) -> Kept:
+        """From what `SecretBox.open_all` returns; a job that an earlier Pailot sealed has secrets only."""
+        written = tuple(Written(tuple(path), value) for path, value in content.get("written", ()))
+        hidden = content["hidden"] if "hidden" in content else leaves(content["secrets"])
+        return cls(content["secrets"], written, tuple(hidden), content.get("environment", {}))
+
+    def changes(self, given: Mapping[str, Any] | Sequence[str] = ()) -> list[Override]:
+        """What makes the kept file whole again; secrets named in `given` come from elsewhere."""
+        from ..protocol.overrides import Override
+
+        own = {name: value for name, value in self.secrets.items() if name not in given}
+        changes = [Override(("secrets",), own, "the kept secrets")] if self.secrets else []
+        return [*changes, *restored(self.written)]
+
+
+def recorded(job: Job, text: str) -> Recorded:
+    """How a job that was read from a text is kept."""
+    hidden = hidden_texts(job)
+    if job.origin is None or not (hidden or job.secrets.names() or job.origin.overridden):
+        return Recorded(text, hidden, hidden)
     from ..protocol.yaml.writer import dump
+    from ..runtime.masking import text_masker
 
-    root = dict(job.origin.document.root)
-    if "secrets" in root:
-        root["secrets"] = "******"
-    return dump(root)
+    masked = hidden_in_records(job)
+    named = job.origin.document.root if job.legacy else {**job.origin.document.root, "name": job.name}
+    root, written = masked_root(named, text_masker(masked), masked)
+    return Recorded(dump(root), hidden, masked, job.secrets.reveal(), written)
+
+
+def shown_plan(plan: dict[str, Any], hidden: Sequence[str]) -> dict[str, Any]:
+    """A plan as it is kept and printed: its scripts, variables and addresses show nothing that is secret."""
+    if not hidden:
+        return plan
+    from ..runtime.masking import text_masker
+
+    mask = text_masker(hidden)
+
+    def shown(value: Any) -> Any:
+        if isinstance(value, str):
+            return mask(value)
+        if isinstance(value, dict):
+            return {key: shown(item) for key, item in value.items()}
+        return [shown(item) for item in value] if isinstance(value, list) else value
+
+    parts = ("taskRoles", "options", "warnings")
+    return {key: shown(item) if key in parts else item for key, item in plan.items()}

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..planning.plan import RolePlan
     from ..protocol import Job
     from .driver import Surroundings
+    from .masked_job_file import Kept
     from .run_folder import JobFolder
 
 PATIENCE = 600.0
@@ -117,7 +118,7 @@ def _follow(folder: JobFolder, told: int) -> None:
     from ..store.index import Index
     from ..store.network_filesystems import index_path
     from .driver import Driver, Surroundings
-    from .launch import kept_secrets, leaves, record_end
+    from .launch import kept_for, record_end
     from .single_run_loop import drive
 
     lock = folder.lock()
@@ -126,7 +127,7 @@ def _follow(folder: JobFolder, told: int) -> None:
     job, settings = folder.job(), Settings()
     engine: Any = create_engine(job["engine"])
     engine.patience, engine.give_up = PATIENCE, lambda: os._exit(0)
-    hidden = tuple(leaves(kept_secrets(settings.home, folder)))
+    hidden = kept_for(settings.home, folder).hidden
     surroundings = Surroundings("", "", {}, {}, hidden, settings.cache, settings.home)
     driver = Driver(folder, _plan_to_follow(folder), engine, surroundings, _FirstLook(told))
     driver.resumes, driver.began = True, _began(folder)
@@ -195,20 +196,23 @@ def _role(name: str, instances: int) -> RolePlan:
 
 def _as_it_was(folder: JobFolder) -> tuple[Plan, Surroundings]:
     """The plan and the surroundings that the run began with: its job file, its secrets, its environment."""
+    from ..credentials import of_environment
     from ..runtime.atomic_json import read_record
     from ..settings import Settings
     from .driver import Surroundings
-    from .launch import leaves, secret_values
+    from .launch import kept_for, secret_values
 
     settings, record = Settings(), folder.job()
-    job, plan = _reread(folder, settings.home)
+    kept = kept_for(settings.home, folder)
+    job, plan = _reread(folder, kept)
     payload = read_record(os.path.join(folder.attempt(max(0, folder.attempts() - 1)), "payload.json")) or {}
+    environment = {**payload.get("environment", {}), **kept.environment}
     surroundings = Surroundings(
         cwd=record.get("cwd") or ".",
         work_dir=record.get("workDir", ""),
-        environment=payload.get("environment", {}),
+        environment=environment,
         secrets=secret_values(job, plan),
-        hidden=tuple(leaves(job.secrets.reveal())),
+        hidden=tuple(dict.fromkeys((*kept.hidden, *of_environment(environment)))),
         cache=settings.cache,
         home=settings.home,
         sandbox=record.get("sandbox", False),
@@ -217,17 +221,14 @@ def _as_it_was(folder: JobFolder) -> tuple[Plan, Surroundings]:
     return plan, surroundings
 
 
-def _reread(folder: JobFolder, home: str) -> tuple[Job, Plan]:
-    """The job from its file, with the secrets that were kept for it."""
+def _reread(folder: JobFolder, kept: Kept) -> tuple[Job, Plan]:
+    """The job from its file, with what was kept sealed of it."""
     from ..library import Library
     from ..planning import plan
     from ..planning.plugins import exists
     from ..protocol import read
-    from ..protocol.overrides import Override
-    from .launch import kept_secrets
 
-    record, secrets = folder.job(), kept_secrets(home, folder)
-    changes = () if secrets is None else (Override(("secrets",), secrets, "the kept secrets"),)
+    record, changes = folder.job(), tuple(kept.changes())
     with open(folder.file("job.yaml"), encoding="utf-8") as stream:
         text = stream.read()
     shelf = Library.from_settings(())

@@ -23,7 +23,7 @@ from ..runtime.stop_reason import claim_stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from ..lifecycle.completion import Verdict
@@ -40,6 +40,8 @@ class JobFolder:
         """The folder where space is kept for a full disk: that of the run itself, or one for all runs of a server."""
         self.durable = durable
         """Whether this folder is all there is, and must outlive a power cut; a server has its database, and a keeper."""
+        self.hidden: Sequence[str] = ()
+        """Texts that no reason written here may show: an error of another program may repeat an address or a command."""
 
     @classmethod
     def create(cls, path: str, job: dict[str, Any], source: str, plan: dict[str, Any]) -> JobFolder:
@@ -90,7 +92,7 @@ class JobFolder:
 
     def set_state(self, **state: Any) -> None:
         self._with_reserve(
-            lambda: write_record(self.file("state.json"), {"at": time.time(), **state}, durable=False), needed=False
+            lambda: write_record(self.file("state.json"), {"at": time.time(), **self._shown(state)}, durable=False), needed=False
         )
 
     def mark_started(self, attempt: int) -> None:
@@ -118,19 +120,28 @@ class JobFolder:
             "ended": time.time(),
             **more,
         }
+        record = self._shown(record)
         self.decide(record)
         self.note("ended", state=verdict.state, reason=verdict.reason)
         return record
 
     def hand_on(self, record: dict[str, Any]) -> None:
         """Write down that our part is over without a verdict: whoever queues the run starts it again."""
-        self._with_reserve(lambda: write_record(self.file("again.json"), record, durable=self.durable), needed=True)
+        self._with_reserve(lambda: write_record(self.file("again.json"), self._shown(record), durable=self.durable), needed=True)
 
     def note(self, event: str, **details: Any) -> dict[str, Any]:
         """Write down that something happened."""
-        entry = {"at": time.time(), "event": event, **details}
+        entry = {"at": time.time(), "event": event, **self._shown(details)}
         self._with_reserve(lambda: append_line(self.file("journal"), entry), needed=False)
         return entry
+
+    def _shown(self, record: dict[str, Any]) -> dict[str, Any]:
+        """A record as it may be read by others; only `reason` is free text, and logs are masked where they are written."""
+        if not self.hidden or not isinstance(record.get("reason"), str):
+            return record
+        from ..runtime.masking import mask_text
+
+        return {**record, "reason": mask_text(record["reason"], self.hidden)}
 
     def events(self) -> list[dict[str, Any]]:
         return list(read_lines(self.file("journal")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from ... import credentials
 from ...errors import PailotError
 from ...loading import current_user
 from ..main import OK
@@ -25,7 +26,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:  # noqa: RET503  # ends by becoming the shell
     from ...runtime.container_shim import entering
-    from ...runtime.shim import is_credential, read_environment
+    from ...runtime.shim import read_environment
     from ...userruns.queries import find, task_attempts
 
     row, folder = find(args.run, current_user())
@@ -51,7 +52,7 @@ def run(args: Namespace) -> int:  # noqa: RET503  # ends by becoming the shell
             raise PailotError(f"{role}:{args.index} of '{row.name}' has ended, and its container is gone")
         os.execvp(inside[0], inside)  # noqa: S606  # the shell is the point
     step = _in_the_cluster(row.engine, os.path.dirname(os.path.dirname(last)))
-    own = {name: value for name, value in os.environ.items() if is_credential(name)}
+    own = {name: value for name, value in os.environ.items() if not (name.startswith("PAILOT_") or credentials.is_harmless(name))}
     _become_shell({**own, **environment}, work, args.command, step)
 
 

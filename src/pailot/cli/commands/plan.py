@@ -6,6 +6,7 @@ import sys
 
 from ...errors import PailotError, suggestion
 from ...loading import plan
+from ...protocol.secrecy import hidden_in_records
 from ..job_options import add_job_options, load_job
 from ..main import OK
 from ..problem_report import print_problems
@@ -13,8 +14,11 @@ from ..problem_report import print_problems
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable
+    from typing import Any
 
     from ...planning import Plan, RolePlan
+    from ...protocol import Job
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -31,7 +35,9 @@ def run(args: Namespace) -> int:
         from ...engines.registry import create
 
         create(args.engine).close()  # refused if there is none of that name
-    made = plan(load_job(args, args.file))
+    job = load_job(args, args.file)
+    made = plan(job)
+    mask = _mask(job)
     if args.role is not None and args.role not in made.roles:
         raise PailotError(f"--role: there is no role '{args.role}'{suggestion(args.role, made.roles)}")
     chosen = [role for name, role in made.roles.items() if args.role in (None, name)]
@@ -42,22 +48,36 @@ def run(args: Namespace) -> int:
     if args.json:
         import json
 
-        print(json.dumps(_json(made, args.role, args.index), indent=2, ensure_ascii=False))
+        print(json.dumps(_json(made, args.role, args.index, hidden_in_records(job)), indent=2, ensure_ascii=False))
         return OK
     print_problems(made.warnings, sys.stderr)
     if args.engine == "slurm":
         from ...engines.slurm.cluster_queries import script
 
-        print(script(made), end="")
+        print(mask(script(made)), end="")
         return OK
     print(_headline(made))
     for role in chosen:
-        print("\n" + "\n".join(_role_lines(role, made, args.index)))
+        print(mask("\n" + "\n".join(_role_lines(role, made, args.index))))
     return OK
 
 
-def _json(made: Plan, role: str | None, index: int | None) -> dict[str, object]:
+def _mask(job: Job) -> Callable[[str], str]:
+    """What is printed shows no credential that stands in the job."""
+    hidden = hidden_in_records(job)
+    if not hidden:
+        return lambda text: text
+    from ...runtime.masking import text_masker
+
+    return text_masker(hidden)
+
+
+def _json(made: Plan, role: str | None, index: int | None, hidden: tuple[str, ...]) -> dict[str, Any]:
     shown = made.to_json(role)
+    if hidden:
+        from ...userruns.masked_job_file import shown_plan
+
+        shown = shown_plan(shown, hidden)
     if index is not None:
         for each in shown["taskRoles"].values():
             each["taskEnvironment"] = [each["taskEnvironment"][index]]

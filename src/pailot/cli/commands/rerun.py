@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from ...loading import current_user, read_job
-from ...protocol.overrides import Override
 from ..job_options import changes
 from ..server_option import add_server_option, client_of
 from . import run as run_command
@@ -30,22 +29,18 @@ def run(args: Namespace) -> int:
 
         return jobs.rerun(args, client)
     from ...settings import Settings
-    from ...userruns.launch import kept_secrets
-    from ...userruns.masked_job_file import masked_source
+    from ...userruns.launch import kept_for
     from ...userruns.queries import find
 
     _, folder = find(args.file, current_user())
     with open(folder.file("job.yaml"), encoding="utf-8") as stream:
         text = stream.read()
     overrides = changes(args)
-    secrets = kept_secrets(Settings().home, folder)
-    if secrets is not None:
-        given = {change.path[1] for change in overrides if change.path[0] == "secrets" and len(change.path) > 1}
-        kept = {name: value for name, value in secrets.items() if name not in given}
-        overrides.insert(0, Override(("secrets",), kept, "the kept secrets"))
+    given = [str(change.path[1]) for change in overrides if change.path[0] == "secrets" and len(change.path) > 1]
+    overrides[:0] = kept_for(Settings().home, folder).changes(given)
     job = read_job(text, folder.file("job.yaml"), overrides, lenient=args.lenient, library=args.library)
     before = folder.job()
     os.chdir(before.get("cwd") or ".")
     args.workdir = args.workdir or before.get("workDir", "")
     args.sandbox = args.sandbox or before.get("sandbox", False)
-    return run_command.start(args, job, masked_source(job, text))
+    return run_command.start(args, job, text)

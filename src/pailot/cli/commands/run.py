@@ -41,12 +41,10 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     text = read_text(args.file)
     job = read_job(text, args.file, changes(args), lenient=args.lenient, library=args.library)
-    from ...userruns.masked_job_file import masked_source
-
-    return start(args, job, masked_source(job, text))
+    return start(args, job, text)
 
 
-def start(args: Namespace, job: Job, source: str) -> int:
+def start(args: Namespace, job: Job, text: str) -> int:
     """Run a job that was read."""
     from ...engines.registry import check as check_engine
     from ...userruns.launch import drive_detached, drive_here, prepare
@@ -60,7 +58,7 @@ def start(args: Namespace, job: Job, source: str) -> int:
     prepared = prepare(
         job,
         made,
-        source,
+        text,
         cwd=os.getcwd(),
         work_dir=args.workdir,
         sandbox=args.sandbox,

@@ -433,6 +433,7 @@ class LocalEngine:
             exit=role.scripts.exit,
             secrets=attempt.secrets,
             hidden=attempt.hidden,
+            inherited=self._inherited(attempt),
             attempt_folder=attempt.folder,
             retries=role.task_retry_count,
             retry_delay=options.retry_delay_seconds,

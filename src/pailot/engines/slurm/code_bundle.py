@@ -1,4 +1,4 @@
-"""The code that travels to the nodes: lifecycle, runtime and values, in a folder that all runs of a home share."""
+"""The code that travels to the nodes: lifecycle, runtime, values and credentials, in a folder that all runs of a home share."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ def interpreter() -> str:
 
 
 def _sources(package: str) -> Iterator[str]:
+    yield "credentials.py"
     yield "errors.py"
     yield "values.py"
     for room in ROOMS:

@@ -1,0 +1,136 @@
+"""What is secret in a job: the one function that says so, and the form of a job that may be kept and shown."""
+
+from __future__ import annotations
+
+from .. import credentials
+from ..values import Value
+from .js_semantics import to_string
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    from .model import Auth, Job
+    from .overrides import Override
+
+MASK = "******"
+
+
+class Written(Value):
+    """A value of a job file that holds a credential: where it stands, and what it is."""
+
+    path: tuple[str | int, ...]
+    value: str | int | float
+
+    def __repr__(self) -> str:
+        return f"Written({self.path!r}, '{MASK}')"
+
+
+def hidden_texts(job: Job) -> tuple[str, ...]:
+    """Everything in a job that no log, record, message or answer may show.
+
+    These are its `secrets`, the credentials of registries (`auth`, `authFile`), and whatever looks like a credential in the
+    rest of the file (see `credentials`).
+    """
+    return tuple(dict.fromkeys((*leaves(job.secrets.reveal()), *written_texts(job))))
+
+
+def hidden_in_records(job: Job) -> tuple[str, ...]:
+    """What is masked wherever it stands in the kept file and plan: not a secret that is a common word, as a user name is.
+
+    References stand there for secrets, and a word that happens to be one is no reason to make the rest unreadable.
+    """
+    secret = (leaf for leaf in leaves(job.secrets.reveal()) if not credentials.is_common(leaf))
+    return tuple(dict.fromkeys((*secret, *written_texts(job))))
+
+
+def written_texts(job: Job) -> tuple[str, ...]:
+    """Credentials that stand in a job outside of its `secrets`."""
+    found: dict[str, None] = {}
+    for auth in (job.registry_auth, *(each.auth for each in job.prerequisites)):
+        if auth is not None:
+            found.update(dict.fromkeys(_of_auth(auth)))
+    for part in _parts(job):
+        found.update(dict.fromkeys(_of_part("", part)))
+    return tuple(found)
+
+
+def leaves(value: Any) -> list[str]:
+    """Every text inside the secrets."""
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in leaves(item)]
+    if isinstance(value, list):
+        return [leaf for item in value for leaf in leaves(item)]
+    return [] if value is None else [to_string(value)]
+
+
+def masked_root(root: Any, mask: Callable[[str], str], hidden: Iterable[str]) -> tuple[dict[str, Any], tuple[Written, ...]]:
+    """A document as it may be kept, and what was taken out of it besides `secrets`, for `restored`."""
+    written: list[Written] = []
+    whole = frozenset(hidden)
+
+    def shown(value: Any, path: tuple[str | int, ...]) -> Any:
+        if isinstance(value, dict):
+            return {key: shown(item, (*path, key)) for key, item in value.items()}
+        if isinstance(value, list):
+            return [shown(item, (*path, position)) for position, item in enumerate(value)]
+        if isinstance(value, str):
+            masked = MASK if path[-2:] == ("auth", "password") and value and "<%" not in value else mask(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool) and to_string(value) in whole:
+            masked = MASK
+        else:
+            return value
+        if masked != value:
+            written.append(Written(path, value))
+        return masked
+
+    made = {key: MASK if key == "secrets" else shown(item, (key,)) for key, item in root.items()}
+    return made, tuple(written)
+
+
+def restored(written: Iterable[Written]) -> list[Override]:
+    """The changes that give a masked document back what was taken out of it."""
+    from .overrides import Override
+
+    return [Override(each.path, each.value, "the kept secrets") for each in written]
+
+
+def _of_auth(auth: Auth) -> Iterator[str]:
+    if auth.password and "<%" not in auth.password:
+        yield auth.password
+    if credentials.is_opaque(auth.username):
+        yield auth.username
+
+
+def _parts(job: Job) -> Iterator[Any]:
+    """Where credentials may stand, as far as a quick look at the text cannot exclude it."""
+    origin = job.origin
+    borrowed = [each.fields for each in job.prerequisites if not each.path]
+    if origin is None:
+        yield {
+            "parameters": job.parameters,
+            "prerequisites": [each.fields for each in job.prerequisites],
+            "commands": [role.commands for role in job.task_roles.values()],
+            "environment": job.extras.options.environment,
+            "extras": job.extras.raw,
+        }
+        return
+    if borrowed:
+        yield borrowed
+    if origin.overridden or credentials.may_hold(origin.document.text):
+        root = origin.document.root
+        yield {key: item for key, item in root.items() if key != "secrets"} if isinstance(root, dict) else root
+
+
+def _of_part(name: str, value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from credentials.of_value(name, value)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _of_part(str(key), item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _of_part(name, item)
+    elif isinstance(value, int | float) and not isinstance(value, bool) and credentials.strength(name) == credentials.STRONG:
+        yield from credentials.of_value(name, to_string(value))
