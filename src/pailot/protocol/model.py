@@ -279,7 +279,8 @@ class Origin:
         message, source = finding.message, document.line(line)
         if _is_confidential(finding.path) or document.in_secrets(offset):
             message, source = _without_value(finding), ""
-        return Problem(finding.code, message, self.file, line, column, path, document.without_secrets(source))
+        message, source = document.without_secrets(message), document.without_secrets(source)
+        return Problem(finding.code, message, self.file, line, column, path, source)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _origin_from_text, (self.file, self.document.text, self.findings, self.overridden)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from .. import credentials
 from ..values import Value
 from .js_semantics import to_string
@@ -13,8 +15,10 @@ if TYPE_CHECKING:
 
     from .model import Auth, Job
     from .overrides import Override
+    from .yaml import Document
 
 MASK = "******"
+_KEY_AND_WORD = r"""(?<![\w.-])([A-Za-z_][\w.-]*)["']?[ \t]*:[ \t]+["']?([^\s"',}\]]+)"""
 
 
 class Written(Value):
@@ -54,6 +58,31 @@ def written_texts(job: Job) -> tuple[str, ...]:
     for part in _parts(job):
         found.update(dict.fromkeys(_of_part("", part)))
     return tuple(found)
+
+
+def hidden_in_lines(document: Document) -> tuple[str, ...]:
+    """What no line of a document that is shown with a problem may show; longer texts first, since they may hold others."""
+    root = document.root
+    found = {text for text in leaves(root.get("secrets")) if len(text) > 2} if isinstance(root, dict) else set()
+    if credentials.may_hold(document.text):
+        if isinstance(root, dict):
+            found.update(_of_part("", {key: item for key, item in root.items() if key != "secrets"}))
+            found.update(_passwords(root.get("prerequisites")))
+        else:  # it could not be read: go by the look of the lines
+            found.update(credentials.in_text(document.text))
+            for name, value in re.findall(_KEY_AND_WORD, document.text):
+                found.update(credentials.of_value(name, value))
+    lines = {line for text in found if "\n" in text for line in map(str.strip, text.split("\n")) if len(line) > 2}
+    return tuple(sorted(found | lines, key=len, reverse=True))
+
+
+def _passwords(prerequisites: Any) -> Iterator[str]:
+    """Those of registries, in a document that is perhaps not right."""
+    for each in prerequisites if isinstance(prerequisites, list) else ():
+        auth = each.get("auth") if isinstance(each, dict) else None
+        password = to_string(auth.get("password")) if isinstance(auth, dict) else ""
+        if len(password) > 2 and "<%" not in password:
+            yield password
 
 
 def leaves(value: Any) -> list[str]:

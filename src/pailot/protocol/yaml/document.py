@@ -68,12 +68,13 @@ def new_list(at: int = 0) -> List:
 class Document:
     """The root value of a file, its text, and the scalars that other YAML readers see differently."""
 
-    __slots__ = ("ambiguous", "root", "text")
+    __slots__ = ("_hidden", "ambiguous", "root", "text")
 
     def __init__(self, text: str, root: Any, ambiguous: Sequence[tuple[int, str, str]]) -> None:
         self.text = text
         self.root = root
         self.ambiguous = ambiguous
+        self._hidden: tuple[str, ...] | None = None
 
     def offset(self, path: Path, *, key: bool = False) -> int:
         """Where the value at `path` begins (or its key); the nearest parent's place if it is not there."""
@@ -104,9 +105,12 @@ class Document:
 
     def without_secrets(self, line: str) -> str:
         """A line of the text as it may be shown: no secret of this document, no control characters."""
-        for secret in _texts(self.root.get("secrets") if isinstance(self.root, dict) else None):
-            if len(secret) > 2:
-                line = line.replace(secret, "******")
+        if self._hidden is None:
+            from ..secrecy import hidden_in_lines
+
+            self._hidden = hidden_in_lines(self)
+        for secret in self._hidden:
+            line = line.replace(secret, "******")
         return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)
 
     def _secrets_span(self) -> tuple[int, int]:
@@ -137,14 +141,6 @@ class Document:
         """Both count from 1; columns count characters."""
         line_start = self.text.rfind("\n", 0, offset) + 1
         return self.text.count("\n", 0, offset) + 1, offset - line_start + 1
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        return [text for item in value.values() for text in _texts(item)]
-    if isinstance(value, list):
-        return [text for item in value for text in _texts(item)]
-    return [str(value)] if value is not None else []
 
 
 _KEY_AND_SPACE = pattern(
