@@ -1,15 +1,12 @@
 """Tokens: JSON Web Tokens signed with HMAC-SHA256, as OpenPAI's are, and the file with the keys that sign them.
 
-Only one algorithm is spoken. The same claims and key always make the same text, so that the server keeps no token: it knows
-one again by its SHA-256, and can write it once more from its claims.
+PyJWT writes and reads them. Only one algorithm is spoken. The same claims and key always make the same text, so that the
+server keeps no token: it knows one again by its SHA-256, and can write it once more from its claims.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import hmac
-import json
 import os
 
 from ...errors import PailotError
@@ -20,9 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from jwt.types import Options
+
 LONGEST = 4096
 KEY_BYTES = 32
-HEADER = {"alg": "HS256", "typ": "JWT"}
+ALGORITHM = "HS256"
+LATEST_SECOND = 1e11
+"""No token says a later moment (the year 5138): what is larger, infinite or no number was not written by us."""
+CLOCK_STEP_SECONDS = 60.0
+"""So far the clock may be set back without making new tokens worthless."""
 
 
 class BadToken(PailotError):
@@ -47,68 +50,55 @@ class TokenKeys(KeyFile):
 
 def sign(claims: Mapping[str, Any], key: bytes) -> str:
     """The token that says this."""
-    text = f"{_encoded(_json(HEADER))}.{_encoded(_json(claims))}"
-    return f"{text}.{_encoded(_signature(text, key))}"
+    import jwt
+
+    return jwt.encode(dict(claims), key, ALGORITHM)
 
 
 def verify(token: str, keys: Sequence[bytes], now: float) -> dict[str, Any]:
-    """What a token says, if one of the keys signed it and it has not expired; else BadToken."""
-    if len(token) > LONGEST or not token.isascii():
+    """What a token says, if one of the keys signed it and its time is now; else BadToken."""
+    if len(token) > LONGEST or not token.isascii() or "=" in token:  # padded, it would be a second text for the same token
         raise BadToken("this is not a token")
-    text, dot, signature = token.rpartition(".")
-    header, second, payload = text.partition(".")
-    if not dot or not second or "." in payload:
-        raise BadToken("this is not a token")
-    given = _decoded(signature)
-    matches = [hmac.compare_digest(_signature(text, key), given) for key in keys]  # always all of them
-    if not any(matches):
-        raise BadToken("the token was not signed here")
-    said = _object(header)
-    if said.get("alg") != "HS256" or said.get("typ", "JWT") != "JWT" or "crit" in said:
+    said = _signed(token, keys)
+    if said["header"].get("typ", "JWT") != "JWT":
         raise BadToken("the token is of a kind that is not used here")
-    claims = _object(payload)
-    if "exp" in claims:
-        expires = claims["exp"]
-        if isinstance(expires, bool) or not isinstance(expires, int | float):
-            raise BadToken("the token does not say when it expires")
-        if now >= expires:
-            raise BadToken("the token has expired")
+    claims: dict[str, Any] = said["payload"]
+    if now >= _second(claims, "exp", LATEST_SECOND):
+        raise BadToken("the token has expired")
+    if max(_second(claims, "nbf", 0), _second(claims, "iat", 0)) > now + CLOCK_STEP_SECONDS:
+        raise BadToken("the token is not good yet")
     return claims
+
+
+_OPTIONS: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False}
+"""`verify` looks at the moments by itself: PyJWT takes texts for numbers there, and knows no clock but its own."""
+
+
+def _signed(token: str, keys: Sequence[bytes]) -> dict[str, Any]:
+    """The parts of a token that one of the keys signed."""
+    import jwt
+
+    for key in keys:
+        try:
+            return jwt.decode_complete(token, key, [ALGORITHM], options=_OPTIONS)
+        except jwt.InvalidSignatureError:
+            continue
+        except (jwt.PyJWTError, ValueError):
+            raise BadToken("this is not a token of ours") from None
+    raise BadToken("the token was not signed here")
+
+
+_MEANINGS = {"exp": "expires", "nbf": "begins", "iat": "was made"}
+
+
+def _second(claims: Mapping[str, Any], name: str, default: float) -> float:
+    """The moment that a claim names."""
+    value = claims.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LATEST_SECOND:  # NaN is not, either
+        raise BadToken(f"the token does not say when it {_MEANINGS[name]}")
+    return value
 
 
 def digest(token: str) -> str:
     """By this a token is known again, without being kept."""
     return hashlib.sha256(token.encode()).hexdigest()
-
-
-def _signature(text: str, key: bytes) -> bytes:
-    return hmac.digest(key, text.encode("ascii"), "sha256")
-
-
-def _json(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
-
-
-def _encoded(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _decoded(text: str) -> bytes:
-    """Bytes of the one text that stands for them: no padding, no characters of another alphabet, no bits left over."""
-    try:
-        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except ValueError:
-        raise BadToken("this is not a token") from None
-    if _encoded(data) != text:
-        raise BadToken("this is not a token")
-    return data
-
-
-def _object(part: str) -> dict[str, Any]:
-    try:
-        value = json.loads(_decoded(part))
-    except (ValueError, RecursionError):
-        raise BadToken("this is not a token") from None
-    if not isinstance(value, dict):
-        raise BadToken("this is not a token")
-    return value
