@@ -40,6 +40,7 @@ SETTINGS = (
     Setting("gpus", "GPUs that jobs may use: auto, none, a number, or a list of indexes or UUIDs.", "auto", "amount"),
     Setting("open", "Everyone with an account sees config, logs and events of all jobs, as with OpenPAI.", False, "flag"),
     Setting("rate_limits", "How often a client may ask the server; 'off' for no limits.", RATE_LIMITS),
+    Setting("trusted_proxies", "Addresses of proxies that are believed whom they ask for (X-Forwarded-For).", (), "list"),
     Setting("cors", "Addresses of web pages that may call the server, or '*' for all.", (), "list"),
     Setting("access_log", "File for a line about each request; '-' for standard error, empty for none.", ""),
     Setting("v1_succeeded_state", "The word of version 1 for a job that succeeded; stock luigi wants SUCCEED.", "SUCCEEDED"),

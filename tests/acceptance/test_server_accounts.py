@@ -47,7 +47,7 @@ def test_logging_in(server: Server, path: str) -> None:
     assert (claims["username"], claims["application"], claims["exp"] - claims["iat"]) == ("admin", False, 4000)
     for body, code in (
         ({"username": "admin", "password": "wrong!"}, "IncorrectPasswordError"),
-        ({"username": "nobody", "password": "wrong!"}, "NoUserError"),
+        ({"username": "nobody", "password": "wrong!"}, "IncorrectPasswordError"),
         ({"username": "admin"}, "InvalidParametersError"),
         ({"username": "ad min", "password": PASSWORD}, "InvalidParametersError"),
         ({"username": "admin", "password": PASSWORD, "expiration": 1}, "InvalidParametersError"),

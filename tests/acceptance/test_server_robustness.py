@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -13,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from .http_server import PASSWORD, Server, job
-from .runs import PATIENCE
+from .runs import PATIENCE, wait_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +27,9 @@ if TYPE_CHECKING:
 def server() -> Iterator[Server]:
     with Server(None, "--stop-jobs") as started:
         yield started
-        assert "defect" not in started.log.read_text()
+        log = started.log.read_text()
+        assert "defect" not in log
+        assert "ASGI" not in log
 
 
 def raw(server: Server, data: bytes, *more: bytes) -> bytes:
@@ -77,12 +82,50 @@ def test_heads_that_are_too_large(server: Server) -> None:
         b"POST /api/v2/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
         b"GET /api/v2/info HTTP/1.1\r\nHost: x\r\nBad Header: x\r\n\r\n",
         b"GET /api/v2/info HTTP/1.1\r\nHost: x\r\nA: b\x00c\r\n\r\n",
+        b"GET /api/v2/info HTTP/1.1\r\n\r\n",
+        b"GET /api/v2/info HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+        b"GET /api/v2/info HTTP/1.0\r\nHost: x\r\nhost: x\r\n\r\n",
+        b"GET /api/v2/info HTTP/1.1\r\nHost: x y\r\n\r\n",
+        b"GET /api/v2/info HTTP/1.1\r\nHost: x/../y\r\n\r\n",
+        b"POST /api/v2/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /api/v2/jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
     ],
 )
 def test_what_is_no_http(server: Server, data: bytes) -> None:
     answer = raw(server, data)
     assert answer == b"" or b" 400 " in answer.split(b"\r\n")[0], answer
     assert server.get("/info", None).status == 200
+
+
+def test_a_request_of_old_needs_no_host(server: Server) -> None:
+    assert b" 200 " in raw(server, b"GET /api/v2/info HTTP/1.0\r\n\r\n").split(b"\r\n")[0]
+
+
+def test_who_asks_twice_and_goes_is_forgotten(server: Server) -> None:
+    """The first of two requests on a line was answered for nobody, and its failing taken for a defect of ours."""
+    server.run(job("two-at-once", "head -c 3000000 /dev/zero | tr '\\\\0' x"))
+    head = f"HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n"
+    log = f"GET /api/v2/jobs/two-at-once/logs/main/0 {head}\r\n".encode()
+    upload = f"PUT /api/v2/code/{'0' * 64} {head}Content-Length: 1000\r\n\r\nx".encode()
+    for _ in range(10):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as line:
+            line.sendall(log + upload)
+            assert line.recv(10).startswith(b"HTTP/1.1 2")
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # hangs up with data on its way
+    wait_for(lambda: "pailot_http_streams 0" in server.get("/metrics", None).text)
+
+
+def test_requests_without_end_on_one_line(server: Server) -> None:
+    follow = f"GET /api/v2/live/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n\r\n".encode()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as line:
+        line.sendall(follow)
+        assert line.recv(10).startswith(b"HTTP/1.1 2")
+        line.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 1000)
+        try:
+            while line.recv(65536):
+                pass
+        except ConnectionResetError:
+            pass  # it has closed, which is what we wait for
 
 
 def test_paths_lead_nowhere_else(server: Server) -> None:
@@ -224,6 +267,58 @@ def test_limits_and_the_access_log(tmp_path: Path) -> None:
         assert " admin GET /api/v2/jobs 200 " in lines
         for secret in (server.token, "in-the-query", "a-token-in-the-path", PASSWORD):
             assert secret not in lines
+
+
+def test_callers_behind_a_trusted_proxy_are_told_apart(tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    settings = {"PAILOT_TRUSTED_PROXIES": "127.0.0.1, 10.9.0.0/16", "PAILOT_RATE_LIMITS": "all=60/3600"}
+    with Server(None, "--stop-jobs", PAILOT_ACCESS_LOG=str(log), **settings) as server:
+
+        def ask(path: str, forwarded: str = "", peer: str = "127.0.0.1", body: object = None) -> int:
+            line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE, source_address=(peer, 0))
+            headers = {"X-Forwarded-For": forwarded} if forwarded else {}
+            try:
+                if body is None:
+                    line.request("GET", path, headers=headers)
+                else:
+                    line.request("POST", path, json.dumps(body), {**headers, "Content-Type": "application/json"})
+                return line.getresponse().status
+            finally:
+                line.close()
+
+        # The limit of an address is the caller's own; what the caller says before the proxy does counts for nothing.
+        assert [ask("/api/v2/info", "1.2.3.4, 9.9.9.9") for _ in range(61)][-1] == 429
+        assert ask("/api/v2/info", "9.9.9.9, 10.9.1.1") == 429
+        assert ask("/api/v2/info", "1.2.3.4") == 200
+        assert ask("/api/v2/info", "9.9.9.9", "127.0.0.2") == 200, "not a proxy that is trusted"
+        assert " 9.9.9.9 - GET /api/v2/info 429 " in log.read_text()
+        assert " 127.0.0.2 - GET /api/v2/info 200 " in log.read_text()
+        # So are log-ins that fail, also where somebody has all addresses of a network.
+        login = "/api/v2/authn/basic/login"
+        wrong = {"username": "admin", "password": "wrong-one"}
+        guesses = [ask(login, f"2001:db8::{number:x}", body=wrong) for number in range(8)]
+        assert (guesses[0], guesses[-1]) == (400, 429)
+        assert ask(login, "2001:db8:1::1", body={"username": "admin", "password": PASSWORD}) == 200
+        # Version 1 without a token is for this machine; the proxy is not who asks.
+        jobs = "/api/v1/jobs"
+        assert ask(jobs, peer="127.0.0.2") == 200
+        assert ask(jobs) == 401
+        assert ask(jobs, "127.0.0.2") == 401
+        assert ask(jobs, "127.0.0.1", "127.0.0.2") == 401
+
+
+@pytest.mark.parametrize("value", ["*", "proxy.example", "10.0.0.1/8"])
+def test_a_proxy_is_named_by_its_address(tmp_path: Path, value: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pailot", "serve", "--port", "0"],
+        env={**os.environ, "PAILOT_HOME": str(tmp_path), "PAILOT_TRUSTED_PROXIES": value},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"pailot: trusted_proxies: should be addresses or networks of proxies, is '{value}' (")
+    assert done.stderr.count("\n") == 1
 
 
 def test_the_end_does_not_wait_for_followers_and_jobs_go_on(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ ADMIN_GROUP = "admingroup"
 DEFAULT_CLUSTER = "default"
 
 USERNAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+RESERVED = frozenset(("me",))
 GROUPNAME = re.compile(r"[A-Za-z0-9_]{1,128}")
 SHORTEST_PASSWORD = 6
 LONGEST_PASSWORD = 1024  # bytes; a hash of megabytes would keep a core busy
@@ -77,7 +78,7 @@ class AdminStays(Forbidden):
 
 
 class WrongPassword(TeamError):
-    """The password is not the user's."""
+    """The password is not the user's, or there is no such user: who asks is not told which."""
 
 
 class TooManyFailures(TeamError):
@@ -155,27 +156,10 @@ class Accounts:
     # Logging in
 
     def login(self, username: str, password: str, *, address: str = "", expires_in: float = LIFE_SECONDS) -> tuple[str, Account]:
-        """A browser token for who knows the password. NoSuchUser, WrongPassword, TooManyFailures."""
-        now = self._clock()
-        counted = {"address": f"address:{address}"} if address else {}
-        if USERNAME.fullmatch(username):
-            counted |= {"who": f"who:{username}@{address}", "name": f"name:{username}"}
-        wait = max((self._wait(kind, who, now) for kind, who in counted.items()), default=0.0)
-        if wait > 0:
-            raise TooManyFailures(wait)
-        user = self._rows.user(username) if USERNAME.fullmatch(username) else None
-        if user is None or not self._is_password(user, password):
-            with self._store.batch():
-                for kind, who in counted.items():
-                    if kind == "address" or user is not None:  # unknown names are counted by address alone
-                        self._rows.note_failure(who, now)
-            if user is None:
-                raise NoSuchUser(f"User {username[:128]} is not found.")
-            raise WrongPassword("Password is incorrect.")
+        """A browser token for who knows the password. WrongPassword, whether or not there is such a user; TooManyFailures."""
+        self._check_password(username, password, address)
         with self._store.batch():
-            self._rows.clear_failures(counted["who"])
-            self._rows.clear_failures(counted["name"])
-            self._rows.remove_expired(now)
+            self._rows.remove_expired(self._clock())
             token = self._grant(username, BROWSER, expires_in)
         return token, self.account(username)
 
@@ -257,11 +241,14 @@ class Accounts:
         """A new user; what the caller should be warned of. Conflict, BadRequest, NoSuchCluster."""
         if not USERNAME.fullmatch(username) or not username.strip("."):
             raise BadRequest("a user name has letters, digits, '_', '.' and '-' only, at most 128")
+        if username.lower() in RESERVED:
+            raise BadRequest(f"no user is named {username}: /users/{username.lower()} means whoever asks; choose another name")
         _check_texts(email, unix_user)
         hashed = self._hash(password)
         with self._store.batch():
             groups = [DEFAULT_GROUP, *([ADMIN_GROUP] if admin else ()), *self._groups_for(virtual_clusters)]
             names = tuple(dict.fromkeys(groups))
+            self._check_case(username)
             try:
                 self._rows.add_user(
                     User(username, email, hashed, names, _checked_extension(dict(extension or {})), unix_user, self._clock())
@@ -270,6 +257,12 @@ class Accounts:
                 raise Conflict(f"User name {username} already exists.") from None
         self._changed()
         return self.warnings()
+
+    def _check_case(self, username: str) -> None:
+        """Nobody is taken for another: names differ by more than capital letters. Those that are there stay."""
+        for user in self._rows.users():
+            if user.username != username and user.username.lower() == username.lower():
+                raise Conflict(f"User name {username} is too near to {user.username}, which exists; choose another name.")
 
     def warnings(self) -> tuple[str, ...]:
         """What whoever runs the server should know about its users."""
@@ -327,13 +320,18 @@ class Accounts:
             self._rows.update_user(username, **changes)
         self._changed()
 
-    def change_password(self, username: str, new: str, old: str | None, by: Account) -> None:
-        """Whoever knows the old one may; an administrator any user's. The user's browser tokens end. Forbidden."""
-        user = self._user(username)
-        if not by.admin and by.username != username:
-            raise Forbidden("only an administrator changes another user's password")
-        if not by.admin and not self._is_password(user, old or ""):
-            raise Forbidden("Pre-password is incorrect.")
+    def change_password(self, username: str, new: str, old: str | None, by: Account, address: str = "") -> None:
+        """Whoever knows the old one may; an administrator any user's. The user's browser tokens end.
+
+        Forbidden; TooManyFailures, since guessing the old one is guessing as any.
+        """
+        if not by.admin:
+            if by.username != username:
+                raise Forbidden("only an administrator changes another user's password")
+            try:
+                self._check_password(username, old or "", address)
+            except WrongPassword:
+                raise Forbidden("Pre-password is incorrect.") from None
         self.update_user(username, password=new)
 
     def delete_user(self, username: str) -> None:
@@ -511,6 +509,34 @@ class Accounts:
         self._rows.add_token(Token(digest(token), username, kind, now, expires, claims))
         return token
 
+    def _check_password(self, username: str, password: str, address: str) -> None:
+        """WrongPassword, TooManyFailures. A name that is not there is looked at, counted and refused just as one that is.
+
+        Whoever fails waits: with that name from that address, with that name from anywhere, and from that address with
+        whatever name. Where the user has logged in before only the first counts: strangers hold nobody up there.
+        """
+        now = self._clock()
+        there = USERNAME.fullmatch(username) is not None
+        place = f"{username}@{address}"
+        counted = {"address": f"address:{address}"} if address else {}
+        if there:
+            counted |= {"name": f"name:{username}", "who": f"who:{place}"}
+        known = there and self._rows.knows_place(f"place:{place}")
+        held = {"who": counted["who"]} if known else counted
+        wait = max((self._wait(kind, who, now) for kind, who in held.items()), default=0.0)
+        if wait > 0:
+            raise TooManyFailures(wait)
+        user = self._rows.user(username) if there else None
+        if not self._is_password(user, password):
+            with self._store.batch():
+                for who in counted.values():
+                    self._rows.note_failure(who, now)
+            raise WrongPassword("The user name or the password is incorrect.")
+        with self._store.batch():
+            self._rows.clear_failures(counted["who"])
+            self._rows.clear_failures(counted["name"])
+            self._rows.note_place(f"place:{place}", now)
+
     def _wait(self, kind: str, who: str, now: float) -> float:
         """Seconds until a log-in is looked at again: none at first, then 1, 2, 4, … since the last failure."""
         failed = self._rows.failures(who)
@@ -528,20 +554,29 @@ class Accounts:
             raise BadRequest(f"a password has at most {LONGEST_PASSWORD} bytes")
         return _hasher().hash(password.encode(errors="surrogatepass"))
 
-    def _is_password(self, user: User, password: str) -> bool:
+    def _is_password(self, user: User | None, password: str) -> bool:
+        """Takes the same time where there is no such user, or one without a password."""
         data = password.encode(errors="surrogatepass")
-        if len(data) > LONGEST_PASSWORD or not user.password_hash:
+        if len(data) > LONGEST_PASSWORD:
             return False
         hasher = _hasher()
         from argon2.exceptions import InvalidHashError, VerificationError
 
+        kept = user.password_hash if user is not None and user.password_hash.startswith("$argon2") else _hash_of_nothing()
         try:
-            hasher.verify(user.password_hash, data)
+            hasher.verify(kept, data)
         except (VerificationError, InvalidHashError):
             return False
-        if hasher.check_needs_rehash(user.password_hash):
+        if user is None:
+            return False
+        if hasher.check_needs_rehash(kept):
             self._rows.update_user(user.username, password_hash=hasher.hash(data))
         return True
+
+
+def _hash_of_nothing() -> str:
+    """A hash that no password has, and that costs as much to compare with as any."""
+    return f"$argon2id$v=19$m={MEMORY_KIB},t={PASSES},p={LANES}${'A' * 22}${'A' * 43}"
 
 
 def _hasher() -> PasswordHasher:

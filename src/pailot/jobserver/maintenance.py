@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 DAY = 86400.0
 UNUSED_CODE_DAYS = 7
 """Code that no kept job has is kept so long after its last use."""
+PLACE_DAYS = 90
+"""So long it is remembered from where a user has logged in."""
 GIVEN_UP_DAYS = 14
 """Messages that could not be delivered for so long are dropped."""
 AT_ONCE = 200
@@ -94,7 +96,7 @@ def collect(
             code += 1
     with store.batch():
         tokens = store.accounts.remove_expired(now)
-        store.accounts.forget_failures(now - DAY)
+        store.accounts.forget_failures(now - DAY, now - PLACE_DAYS * DAY)
         messages = store.outbox.give_up(now - GIVEN_UP_DAYS * DAY)
     return Removed(jobs, code, tokens, messages)
 

@@ -10,6 +10,7 @@ from ..protocol.problems import InvalidJob
 from .auth import NOBODY
 from .errors import response_of
 from .route_table import ROUTES
+from .toolkit.addresses import counted
 from .toolkit.http import COMPRESSED_FROM, Gone, HttpError, Request, Response, Stream, compressed, json_response
 from .toolkit.rate_limits import TooMany
 from .toolkit.routing import OPEN, Router
@@ -50,11 +51,11 @@ class App:
             request = Request(site, scope, receive, parameters)
             request.caller = NOBODY
             if site.limiter:
-                headers = site.limiter.take("all", request.client)
+                headers = site.limiter.take("all", counted(request.client))
             if route.auth is not OPEN:
                 request.caller = await site.gate.admit(request, route.auth)
             if route.limit and site.limiter:
-                headers = site.limiter.take(route.limit, request.caller.username or request.client)
+                headers = site.limiter.take(route.limit, request.caller.username or counted(request.client))
             response = await route.handler(request)
         except TooMany as error:
             response = error.response()

@@ -94,15 +94,15 @@ class Gate:
     def _anonymous(self, request: Request) -> bool:
         """Whether version 1 is read without a token: as the setting says, or (auto) by this machine alone, and directly.
 
-        What came through a proxy, or was sent to another name of this machine by a page that made its own name mean it, was
-        asked by somebody else.
+        What came through a proxy (all that a trusted one sends did), or was sent to another name of this machine by a page that
+        made its own name mean it, was asked by somebody else.
         """
         word = self._site.anonymous_read
         if word != "auto":
             return word == "on"
         names = (_without_port(request.header(b"host") or ""), self._site.host, request.client)
         forwarded = any(request.header(each) is not None for each in _FORWARDED)
-        return not forwarded and all(map(_is_loopback, names))
+        return not forwarded and request.client not in self._site.proxies and all(map(_is_loopback, names))
 
     async def _by_header(self, header: str) -> Caller:
         known = self._seen.get(header)

@@ -11,6 +11,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 
+from .toolkit.addresses import Proxies
 from .toolkit.metrics import AccessLog, Metrics
 from .toolkit.rate_limits import Limiter, parse_limits
 
@@ -48,6 +49,7 @@ class Site:
         self.engine = engine
         self.host = host
         self.limiter = Limiter(parse_limits(settings["rate_limits"]))
+        self.proxies = Proxies(settings["trusted_proxies"])
         self.cors = tuple(settings["cors"])
         self.metrics = Metrics()
         self.access_log = AccessLog(settings["access_log"]) if settings["access_log"] else None

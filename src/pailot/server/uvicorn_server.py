@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import socket
+from collections import deque
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
     from ..settings import Settings
 
 HEADER_BYTES = 64 * 1024
@@ -27,9 +31,12 @@ HEADER_SECONDS = 30.0
 GRACE_SECONDS = 10
 """Requests that are being answered have so long when the server ends."""
 CONNECTIONS = 65_536
+WAITING_REQUESTS = 100
+"""More that were sent on one connection without waiting for an answer are nobody's honest wish."""
 LARGE_BYTES = 1 << 18
 _ARENAS, _MAPPED_ALONE, _FREE_AT_TOP = -8, -3, -1
 """M_ARENA_MAX, M_MMAP_THRESHOLD and M_TRIM_THRESHOLD in malloc.h."""
+_HOST = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=:\[\]-]*")
 _HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -42,6 +49,8 @@ class Listener(HttpToolsProtocol):
 
     _head = 0
     _deadline: asyncio.TimerHandle | None = None
+    _earlier: deque[RequestResponseCycle] | None = None
+    """Requests that were not answered yet when the next one came; uvicorn forgets them."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         super().connection_made(transport)
@@ -62,7 +71,12 @@ class Listener(HttpToolsProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+        if not _names_one_host(self.headers, self.parser.get_http_version()):
+            raise ValueError("one Host")  # uvicorn answers 400, and closes
+        before: RequestResponseCycle | None = self.cycle
         super().on_headers_complete()
+        if before is not None and not before.response_complete:
+            self._remember(before)
 
     def on_message_complete(self) -> None:
         self._head = 0
@@ -73,6 +87,19 @@ class Listener(HttpToolsProtocol):
             self._deadline.cancel()
             self._deadline = None
         super().connection_lost(exc)
+        for cycle in self._earlier or ():  # else they would be answered, and followed, for nobody
+            if not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
+
+    def _remember(self, cycle: RequestResponseCycle) -> None:
+        if self._earlier is None:
+            self._earlier = deque()
+        while self._earlier and self._earlier[0].response_complete:
+            self._earlier.popleft()
+        self._earlier.append(cycle)
+        if len(self.pipeline) > WAITING_REQUESTS:
+            self.transport.close()
 
     def _too_slow(self) -> None:
         if not self.transport.is_closing():
@@ -97,6 +124,14 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
         await self.site.stop()
         self._captured_signals.clear()  # we did what they asked for
+
+
+def _names_one_host(headers: list[tuple[bytes, bytes]], version: str) -> bool:
+    """Whether a request says whom it is for, once and plainly: a proxy could take one of two names, and we the other."""
+    named = [value for name, value in headers if name == b"host"]
+    if len(named) != 1:
+        return not named and version == "1.0"
+    return _HOST.fullmatch(named[0]) is not None
 
 
 def _share_memory() -> None:
@@ -160,7 +195,8 @@ def serve(
         "log_level": "error",
         "access_log": False,
         "server_header": False,
-        "proxy_headers": False,
+        "proxy_headers": bool(site.proxies),
+        "forwarded_allow_ips": site.proxies.for_uvicorn(),
         "timeout_keep_alive": 75,
         "timeout_graceful_shutdown": GRACE_SECONDS,
         "backlog": 2048,

@@ -101,7 +101,7 @@ async def storage(request: Request) -> Response:
 
 @routes("PUT", "/storages/{storage}", auth=ADMIN, body=_STORAGE, answers={201: "The storage is as asked for"}, shape=MESSAGE)
 async def put_storage(request: Request) -> Response:
-    """Make or change a storage; groups say who may use it."""
+    """Make or change a storage; whose groups name it in `extension.acls.storageConfigs` may use it."""
     name = request.parameters["storage"]
     if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum() or len(name) > 128:
         raise HttpError(400, "InvalidParametersError", "a storage has letters, digits, '-' and '_' in its name")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ...jobserver.accounts import LIFE_SECONDS, LONGEST_LIFE, SHORTEST_LIFE, NoSuchUser
+from ...jobserver.accounts import LIFE_SECONDS, LONGEST_LIFE, SHORTEST_LIFE
 from ...protocol.schema_types import OneOf, Record, Text, Whole
 from ..schemas import LOGIN, MESSAGE, SWITCH, TEXT, many, record
+from ..toolkit.addresses import counted
 from ..toolkit.bodies import check
 from ..toolkit.http import HttpError, json_response
 from ..toolkit.routing import BROWSER, OPEN, TOKEN, Routes
@@ -42,12 +43,9 @@ async def login(request: Request) -> Response:
     if not SHORTEST_LIFE <= life <= LONGEST_LIFE:
         message = f"'expiration' should be between {SHORTEST_LIFE} and {LONGEST_LIFE} seconds"
         raise HttpError(400, "InvalidParametersError", message)
-    try:
-        token, account = await request.site.hash(
-            request.site.accounts.login, body["username"], body["password"], address=request.client, expires_in=life
-        )
-    except NoSuchUser as error:
-        raise HttpError(400, "NoUserError", str(error)) from None
+    token, account = await request.site.hash(
+        request.site.accounts.login, body["username"], body["password"], address=counted(request.client), expires_in=life
+    )
     has_pat = bool(account.extension.get("githubPAT"))
     return json_response({"user": account.username, "token": token, "admin": account.admin, "hasGitHubPAT": has_pat})
 

@@ -6,6 +6,7 @@ from ...jobserver.accounts import NoSuchUser
 from ...jobserver.errors import Conflict
 from ...protocol.schema_types import Anything, Flag, ListOf, Record, Text
 from ..schemas import MESSAGE, a, many
+from ..toolkit.addresses import counted
 from ..toolkit.bodies import check
 from ..toolkit.http import HttpError, json_response
 from ..toolkit.routing import ADMIN, BROWSER, TOKEN, Routes
@@ -155,7 +156,8 @@ async def update_me(request: Request) -> Response:
 
     def change() -> None:
         if "newPassword" in data:
-            accounts.change_password(me.username, data["newPassword"], data.get("oldPassword"), me.replace(admin=False))
+            asking, address = me.replace(admin=False), counted(request.client)
+            accounts.change_password(me.username, data["newPassword"], data.get("oldPassword"), asking, address)
         if "email" in data or "extension" in data:
             accounts.update_user(me.username, email=data.get("email"), extension=data.get("extension"))
 
@@ -259,6 +261,7 @@ async def set_password(request: Request) -> Response:
         body["newPassword"],
         body.get("oldPassword"),
         request.caller.account,
+        counted(request.client),
     )
     return _changed()
 

@@ -152,10 +152,24 @@ class Accounts:
         with self._database.write() as batch:
             batch.execute("DELETE FROM login_failures WHERE who = ?", (who,))
 
-    def forget_failures(self, before: float) -> int:
-        """Those whose last was before a moment; how many."""
+    def note_place(self, who: str, now: float) -> None:
+        """That a log-in succeeded: a row without failures."""
         with self._database.write() as batch:
-            return batch.execute("DELETE FROM login_failures WHERE last < ?", (before,))[1]
+            batch.execute(
+                "INSERT INTO login_failures (who, count, last) VALUES (?, 0, ?)"
+                " ON CONFLICT (who) DO UPDATE SET last = excluded.last",
+                (who, now),
+            )
+
+    def knows_place(self, who: str) -> bool:
+        return self._database.one("SELECT 1 FROM login_failures WHERE who = ? AND count = 0", (who,)) is not None
+
+    def forget_failures(self, before: float, places_before: float) -> int:
+        """Those whose last was before a moment, and places where the last success was; how many."""
+        with self._database.write() as batch:
+            return batch.execute(
+                "DELETE FROM login_failures WHERE (count > 0 AND last < ?) OR (count = 0 AND last < ?)", (before, places_before)
+            )[1]
 
     # Storages and virtual clusters
 
