@@ -76,6 +76,8 @@ SETTINGS = (
     Setting("openpai_server", "Server that the engine openpai hands jobs to; empty: that of pailot login.", ""),
     Setting("openpai_token", "Token for that server; empty: that of pailot login.", ""),
     Setting("code_limit_mb", "Largest code folder that can be sent along with a job, compressed.", 200, "number"),
+    Setting("code_quota_mb", "Room on the server for the code that a user has sent, unpacked; 0 for no bound.", 20_000, "number"),
+    Setting("code_quota_files", "Files and folders of it; 0 for no bound.", 1_000_000, "number"),
     Setting("container_command", "Docker, Podman or nerdctl by name or path; empty: the first that answers.", ""),
     Setting("container_network", "Network of containers: host, or bridge (one a job, ports published).", "host"),
     Setting("container_user", "Who a task is in its container: caller (files are yours) or root.", "caller"),

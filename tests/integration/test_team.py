@@ -519,7 +519,7 @@ def test_an_archive_that_leads_out_is_refused_and_leaves_nothing(place: Place, a
 
     store = CodeStore(str(place.folder))
     with pytest.raises(BadRequest):
-        asyncio.run(store.receive(hashlib.sha256(archive).hexdigest(), _pieces(archive)))
+        asyncio.run(store.put(hashlib.sha256(archive).hexdigest(), "ann", _pieces(archive)))
     assert not list((place.folder / "code").iterdir())
 
 

@@ -41,6 +41,10 @@ class Limits(Value):
     depth: int = 100
 
 
+class TooLarge(BadArchive):
+    """An archive that holds more than it may; another place may have more room."""
+
+
 class Amount(Value):
     """What was unpacked."""
 
@@ -104,7 +108,7 @@ class _Tree:
             return  # the target itself
         self.bytes += entry.size
         if self.bytes > self._limits.bytes:
-            raise BadArchive(f"the archive holds more than {self._limits.bytes / 1e6:,.0f} MB: leave data out of it")
+            raise TooLarge(f"the archive holds more than {self._limits.bytes / 1e6:,.0f} MB: leave data out of it")
         path = b"/".join(steps)
         if path in self._links:
             raise BadArchive(f"the archive holds {shown(entry.name)} twice")
@@ -124,7 +128,7 @@ class _Tree:
     def _count(self) -> None:
         self.places += 1
         if self.places > self._limits.places:
-            raise BadArchive(f"the archive holds more than {self._limits.places:,} files and folders: leave data out of it")
+            raise TooLarge(f"the archive holds more than {self._limits.places:,} files and folders: leave data out of it")
 
     def _enter(self, steps: list[bytes], name: bytes) -> int:
         """The descriptor of a folder, made if there is none; open until another one is entered."""

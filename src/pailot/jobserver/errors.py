@@ -31,6 +31,10 @@ class Forbidden(TeamError):
     """The caller may not do that, or may not use that virtual cluster."""
 
 
+class QuotaExceeded(TeamError):
+    """What the caller sends would take more of the server than is theirs."""
+
+
 class Conflict(TeamError):
     """The name is used already, or the job is not in a state for that (a running job cannot be deleted)."""
 

@@ -94,11 +94,21 @@ def collect(
         if store.code.remove_unused(blob.digest, now - UNUSED_CODE_DAYS * DAY):
             remove_tree(os.path.join(home, "code", blob.digest), ignore_errors=True)
             code += 1
+    _remove_stale_parts(home, now - DAY)
     with store.batch():
         tokens = store.accounts.remove_expired(now)
         store.accounts.forget_failures(now - DAY, now - PLACE_DAYS * DAY)
         messages = store.outbox.give_up(now - GIVEN_UP_DAYS * DAY)
     return Removed(jobs, code, tokens, messages)
+
+
+def _remove_stale_parts(home: str, before: float) -> None:
+    """Code that was being received when a server was killed; nobody receives for so long."""
+    folder = os.path.join(home, "code")
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        path = os.path.join(folder, name)
+        if name.startswith(".") and os.path.isdir(path) and os.stat(path).st_mtime < before:
+            remove_tree(path, ignore_errors=True)
 
 
 def remove_folder(home: str, folder: str) -> None:

@@ -28,9 +28,9 @@ from ..userruns.run_folder import JobFolder
 from . import job_history, subscriptions
 from .alerts import Alerts, counted, seen_by
 from .batched_writer import Writer
-from .code import CodeStore
+from .code import CodeStore, Quota
 from .dispatcher import QUEUED, SETTLING, Dispatcher, Entry
-from .errors import BadRequest, Conflict, Invalid, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
+from .errors import BadRequest, Conflict, Forbidden, Invalid, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
 from .logs import Log
 from .models import CapacityReport, ClusterUse, Shares, Standing, TaskView
 from .notifications import Notices
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 LARGE_TEXT = 16_384
 """A job file above that is read beside the loop, so that nobody waits for it."""
 STREAMS = ("stdout", "stderr", "all")
+JUST_SENT_SECONDS = 3600.0
 ID_LENGTH = 16
 """Of the ids that `new_id` makes."""
 
@@ -77,7 +78,7 @@ class Team:
         self.settings, self.store, self.reader, self.engine = settings, store, reader, engine
         self.home = settings.home
         self.policy = Policy(open_to_all=bool(settings["open"]))
-        self.code = CodeStore(self.home)
+        self.code = CodeStore(self.home, Quota(int(settings["code_quota_mb"] * 1_000_000), int(settings["code_quota_files"])))
         self.box = SecretBox(self.home)
         self.environment = environment
         self.unix = UnixUsers(settings["unix_users"], lambda name: getattr(store.accounts.user(name), "unix_user", None))
@@ -113,6 +114,7 @@ class Team:
         self.closed = True
         await self.notices.end()
         await self.floor.end()
+        self.code.close()
         await asyncio.to_thread(self.writer.close)
 
     # Doing
@@ -135,8 +137,6 @@ class Team:
         Forbidden for a virtual cluster that is not the caller's, NoSuchCode, ShuttingDown.
         """
         self._check_open()
-        if code is not None and not self.code.may_use(code, caller.name):
-            raise NoSuchCode(f"{caller.name} has uploaded no code with the SHA-256 {code}")
 
         def prepare() -> Prepared:
             return self.reader.prepare(text, caller.name, name=name, secrets=secrets, with_code=code is not None)
@@ -145,6 +145,9 @@ class Team:
         return await self._keep(caller, prepared, code=code, submit_from=submit_from)
 
     async def _keep(self, caller: Caller, prepared: Prepared, *, code: str | None, submit_from: str) -> JobRecord:
+        """What every way to a new job ends in, so that no way leads to code that the caller has not sent."""
+        if code is not None and not self.code.may_use(code, caller.name):
+            raise NoSuchCode(f"{caller.name} has uploaded no code with the SHA-256 {code}")
         plan, job = prepared.plan, prepared.job
         if not caller.admin or plan.virtual_cluster not in self.clusters:
             self.policy.check_cluster(caller, plan.virtual_cluster, frozenset(self.clusters))
@@ -211,10 +214,17 @@ class Team:
     async def rerun(
         self, caller: Caller, job: str, *, name: str | None = None, secrets: Mapping[str, Any] | None = None
     ) -> JobRecord:
-        """The same job once more, with the kept secrets (only its owner; others give theirs), under a new name."""
+        """The same job once more, under a new name. Its secrets and its code are those of who sent them: others give their own.
+
+        That holds for administrators, too. What a job prints is its author's choice, and who gives its secrets is an author:
+        they stand in its script as they are.
+        """
         self._check_open()
         _, record = await self._find(job)
         self.policy.check_read(caller, record)
+        if record.code is not None and not self.code.may_use(record.code, caller.name):
+            words = "submit the job with code of your own (pailot submit JOB --code DIR)"
+            raise Forbidden(f"the code of {job} is its owner's: {words}")
         text = await self._read(self.store.jobs.config, record.id) or ""
         kept = Kept()
         sealed = await self._read(self.store.jobs.secrets, record.id)
@@ -427,17 +437,28 @@ class Team:
     async def put_code(self, caller: Caller, digest: str, content: AsyncIterator[bytes]) -> bool:
         """Keep a .tar.gz; False if the caller had sent it before. What somebody else has sent is kept once for both.
 
-        BadRequest where digest or archive are wrong (paths that lead out of it).
+        BadRequest where digest or archive are wrong (paths that lead out of it), QuotaExceeded where there is no room for it.
         """
         self._check_open()
+        self.unix.check(caller.name)
         new, size = not self.code.may_use(digest, caller.name), 0
-        if not self.code.has(digest):
-            size = await self.code.receive(digest, content)
-        elif new:
-            await self.code.compare(digest, content)
-        await asyncio.to_thread(self.code.grant, digest, caller.name)
+        if new:
+            if await self.code.is_tight(caller.name):
+                await self._make_room(caller.name)
+            size = await self.code.put(digest, caller.name, content)
         await self.writer.do(lambda: self.store.code.add(digest, size, time.time()))
         return new
+
+    async def _make_room(self, user: str) -> None:
+        """Remove what this user has sent and no job has, but for what a job may just be about to name."""
+        before = time.time() - JUST_SENT_SECONDS
+
+        def remove() -> None:
+            for blob in self.store.code.unused(before, 1000):
+                if self.code.may_use(blob.digest, user) and self.store.code.remove_unused(blob.digest, before):
+                    self.code.remove(blob.digest)
+
+        await asyncio.to_thread(remove)
 
     # The machine
 

@@ -29,6 +29,7 @@ _CODES: tuple[tuple[type[Exception], int, str], ...] = (
     (team.Invalid, 400, "InvalidProtocolError"),
     (team.BadRequest, 400, "InvalidParametersError"),
     (team.Forbidden, 403, "ForbiddenUserError"),
+    (team.QuotaExceeded, 413, "CodeQuotaError"),
     (team.Conflict, 409, "ConflictJobError"),
     (team.NoSuchTag, 404, "NoTagError"),
     (team.NoSuchLog, 404, "NoTaskLogError"),
