@@ -163,7 +163,7 @@ def test_a_full_disk_ends_the_job_with_that_reason(home: Home) -> None:
     try:
         done = home.run(job(role("yes 'much to say'")), "--quiet")
         assert done.status == 1
-        assert "disk is full" in done.err
+        assert "the disk that holds PAILOT_HOME is full" in done.err
     finally:
         subprocess.run(["umount", "-l", str(small)], check=True)
 

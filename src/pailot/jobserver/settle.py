@@ -8,7 +8,7 @@ from ..lifecycle import retry
 from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ..lifecycle.states import FAILED, STOPPED, SUCCEEDED, WAITING
 from ..runtime import cleanup, processes
-from ..runtime.atomic_json import read_record
+from ..runtime.atomic_json import DISK_FULL, is_full, read_record
 from ..userruns import reattach
 from ..userruns.run_folder import JobFolder
 from ..values import Value
@@ -63,6 +63,9 @@ def _settle(folder: JobFolder, plan: Mapping[str, Any], known: Mapping[str, Any]
         return Found(QUEUE, {"attempt": begun, "retries": retries, "started": started})
     attempt = folder.attempt(begun - 1)
     _sweep(attempt)
+    full = _without_space(attempt)
+    if full is not None:
+        return _decide(folder, FAILED, full.reason, full, begun, retries, started)
     decided = _judge(attempt, plan)
     if decided is not None and (decided.state == SUCCEEDED or retries["user"] >= plan.get("jobRetryCount", 0)):
         return _decide(folder, decided.state, decided.reason, decided, begun, retries, started)
@@ -76,8 +79,24 @@ def _settle(folder: JobFolder, plan: Mapping[str, Any], known: Mapping[str, Any]
     folder.note("job-retry", attempt=begun, seconds=0, reason=words, why=again.reason, role=None, index=None, exitCode=None)
     folder.set_state(state=WAITING, attempt=begun, reason=f"tried again: {again.reason}", started=started, retries=retries)
     record = {"again": again.counted_as, "attempt": begun, "retries": retries, "started": started, "reason": words}
-    folder.hand_on(record)
+    try:
+        folder.hand_on(record)
+    except OSError as error:
+        if not is_full(error):
+            raise
+        return _decide(folder, FAILED, f"{words}, and {DISK_FULL}", None, begun, retries, started)
     return Found(AGAIN, record)
+
+
+def _without_space(attempt: str) -> Verdict | None:
+    """The verdict over an attempt that a full disk has ended: it is not tried again there."""
+    tasks = os.path.join(attempt, "tasks")
+    for name in sorted(os.listdir(tasks)) if os.path.isdir(tasks) else ():
+        final = read_record(os.path.join(tasks, name, "final.json")) or {}
+        if final.get("diskFull"):
+            role, _, index = name.rpartition("-")
+            return Verdict(FAILED, f"{role}:{index}: {final.get('reason')}", role, int(index))
+    return None
 
 
 def _first_start(folder: JobFolder) -> float | None:

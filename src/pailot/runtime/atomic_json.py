@@ -11,7 +11,17 @@ if TYPE_CHECKING:
 
 _PRIVATE = 0o600  # records name files, hosts and commands of their owner
 RESERVE_BYTES = 128 * 1024
+PIECE_BYTES = 8 * 1024
+"""What is given back at a time of a reserve that several runs share."""
+DISK_FULL = "the disk that holds PAILOT_HOME is full"
+DISK_FULL_STATUS = 28
+"""The exit status of a shim that could not write down even that; ENOSPC, as it happens."""
 _GONE = (FileNotFoundError, NotADirectoryError)
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether something failed because a disk, or what a user may have of it, is full."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def write_record(path: str, data: dict[str, Any], *, durable: bool = True) -> None:
@@ -102,6 +112,62 @@ def keep_reserve(folder: str, size: int = RESERVE_BYTES) -> None:
         os.posix_fallocate(descriptor, 0, size)
     finally:
         os.close(descriptor)
+
+
+def write_last_record(path: str, data: dict[str, Any], reserve: str, *, durable: bool = True) -> None:
+    """`write_record`, on a full disk too: the space that a folder keeps in reserve is used for it.
+
+    The reserve of the record's own folder becomes the record itself: its space is never free, so nobody can take it meanwhile.
+    Of one that several runs share a piece is given back, then another: whoever fills the disk may be quicker with some of them.
+    """
+    try:
+        write_record(path, data, durable=durable)
+        return
+    except OSError as error:
+        if not is_full(error):
+            raise
+        if reserve == os.path.dirname(path):
+            _become_record(os.path.join(reserve, "reserve"), path, data, error, durable=durable)
+            return
+    while _give_back(os.path.join(reserve, "reserve")):
+        try:
+            write_record(path, data, durable=durable)
+            return
+        except OSError as error:
+            if not is_full(error):
+                raise
+    write_record(path, data, durable=durable)
+
+
+def _become_record(reserve: str, path: str, data: dict[str, Any], full: OSError, *, durable: bool) -> None:
+    import json
+
+    try:
+        descriptor = os.open(reserve, os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        raise full from None  # it is used up
+    try:
+        text = json.dumps(data).encode("ascii")
+        view = memoryview(text)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.ftruncate(descriptor, len(text))
+        if durable:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.rename(reserve, path)
+
+
+def _give_back(reserve: str) -> bool:
+    """Whether a piece of a shared reserve could be given back."""
+    try:
+        size = os.stat(reserve).st_size
+        if size:
+            os.truncate(reserve, max(0, size - PIECE_BYTES))
+    except OSError:
+        return False
+    return size > 0
 
 
 def free_reserve(folder: str) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import select
 
-from .atomic_json import free_reserve
+from .atomic_json import DISK_FULL, is_full
 from .logs import ALL, LogWriter
 
 TYPE_CHECKING = False
@@ -102,11 +101,9 @@ class Output:
 
     def _trouble(self, error: OSError) -> None:
         if not self.broken:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            free_reserve(self.task.attempt_folder)
-            self.broken = (
-                "the disk is full: its log could not be written" if full else f"its log could not be written: {error.strerror}"
-            )
+            # The space kept in reserve is for the record of the end: whatever else is still printed would eat it up.
+            words = "its log could not be written"
+            self.broken = f"{DISK_FULL}: {words}" if is_full(error) else f"{words}: {error.strerror}"
 
 
 def _widen(pipe: int) -> None:

@@ -16,7 +16,7 @@ import time
 from .. import credentials
 from ..lifecycle import exit_classes, retry
 from . import cgroups, processes
-from .atomic_json import claim, read_record, write_record
+from .atomic_json import DISK_FULL_STATUS, claim, free_reserve, is_full, read_record, write_record
 from .logs import tail
 from .masking import mask_text, text_masker
 from .output import Output
@@ -38,6 +38,7 @@ _FROM_INPUT = 'exec 9<&0 </dev/null; cd "$PAI_WORK_DIR" && exec bash /dev/fd/9'
 REFERENCE = r"<% \$secrets\.[\s\S]+? %>"
 """What stands in a script for a secret."""
 LAST_LINES = 10
+LONGEST_REASON = 500
 FOREIGN_SECONDS = 0.25
 """Who signals a whole tree of processes may reach us a little after the task."""
 SUCCEEDED, FAILED, STOPPED = "succeeded", "failed", "stopped"
@@ -51,7 +52,11 @@ def run_and_exit(task: Task, channel: int, liveness: int) -> NoReturn:
         shim_for(task)(task, channel, liveness).run()
         status = 0
     except BaseException as error:  # the last line of defence: say it in the task's folder, then end
-        _write_crash(task, error)
+        if is_full(error):
+            status = DISK_FULL_STATUS
+            processes.kill_all(os.getpid())
+        else:
+            _write_crash(task, error)
     finally:
         os._exit(status)
 
@@ -116,7 +121,23 @@ class Shim:
                 return
             except OSError:
                 pass  # a file system without links
-        write_record(path, end, durable=self.task.outlives_power)
+        self._write_end(path, end, durable=self.task.outlives_power)
+
+    def _write_end(self, path: str, end: dict[str, Any], *, durable: bool) -> None:
+        """A record of how something ended; the attempt keeps some space for these. Without any, our driver hears it from us."""
+        try:
+            try:
+                write_record(path, end, durable=durable)
+            except OSError as error:
+                if not is_full(error):
+                    raise
+                free_reserve(self.task.attempt_folder)
+                write_record(path, end, durable=durable)
+        except OSError as error:
+            if is_full(error):
+                reason = str(end["reason"])[:LONGEST_REASON]
+                self.teller.event("unwritten", end={**end, "reason": reason, "lastLines": []})
+            raise
 
     # One attempt after another
 
@@ -332,7 +353,9 @@ class Shim:
             "started": began,
             "ended": time.time(),
             "maxRssKb": self.usage_kb,
-            "class": {
+            "class": None  # OpenPAI knows no such end
+            if self.broken
+            else {
                 "code": classified.code,
                 "phrase": classified.phrase,
                 "type": classified.type,
@@ -340,7 +363,7 @@ class Shim:
             },
             "lastLines": text.splitlines()[-LAST_LINES:],
         }
-        write_record(os.path.join(self.folder, "exit.json"), record, durable=False)  # final.json will be
+        self._write_end(os.path.join(self.folder, "exit.json"), record, durable=False)  # final.json will be
         self.recorded = record
         return record
 

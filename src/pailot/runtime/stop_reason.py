@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import time
 
-from .atomic_json import free_reserve, read_record, write_record
+from .atomic_json import free_reserve, is_full, read_record, write_record
 
 
-def claim_stop(folder: str, why: str, grace: float) -> str:
-    """Write down why an attempt stops; the first one wins. Answers the reason that stands."""
+def claim_stop(folder: str, why: str, grace: float, *, from_reserve: bool = True) -> str:
+    """Write down why an attempt stops; the first one wins. Returns the reason that stands.
+
+    On a full disk the reserve of that folder is given up for it, if it may be.
+    """
     path = os.path.join(folder, "stop.json")
     temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"  # another node may have a process of our number
     record = {"why": why, "grace": grace, "at": time.time()}
     try:
         write_record(temporary, record)
-    except OSError:
+    except OSError as error:
+        if not is_full(error) or not from_reserve:
+            raise
         free_reserve(folder)
         write_record(temporary, record)
     try:

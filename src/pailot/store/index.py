@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS = 10.0
 SHORTEST_PREFIX = 6
+SHARED_FILE_BYTES = 32 * 1024
+"""What SQLite makes beside the file for those who use it at the same time."""
 REBUILD = "pailot gc --rebuild-index"
 DAMAGED = f"the index of runs is damaged ({{}}); make it anew with: {REBUILD}"
 
@@ -323,7 +325,12 @@ class Index:
             self._disconnect()  # somebody made the file anew
         os.makedirs(os.path.dirname(self.path) or ".", 0o700, exist_ok=True)
         with _Gate(self.path):
-            self._connection = open_file(self.path)
+            try:
+                self._connection = open_file(self.path)
+            except (sqlite3.OperationalError, OSError):
+                if not _without_space(self.path):
+                    raise
+                self._connection = open_file(self.path, alone=True)
             self._file = _identity(self.path)
         return self._connection
 
@@ -404,10 +411,15 @@ def page_query(
     return sql, (*(value for state in wanted for value in (*first, state, below, limit)), limit)
 
 
-def open_file(path: str) -> sqlite3.Connection:
-    """A connection to the file, in its newest form; made if it is not there."""
+def open_file(path: str, *, alone: bool = False) -> sqlite3.Connection:
+    """A connection to the file, in its newest form; made if it is not there.
+
+    Who has it `alone` needs no file to share with others, for which a full disk has no room.
+    """
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
+        if alone:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA journal_size_limit = 16777216")  # what a long transaction needed is given back
@@ -452,6 +464,14 @@ def _swap(fresh: str, path: str) -> None:
             except FileNotFoundError:
                 pass
         os.rename(fresh, path)
+
+
+def _without_space(path: str) -> bool:
+    """Whether the disk of an index that is there is full."""
+    try:
+        return os.path.getsize(path) > 0 and os.statvfs(path).f_bavail * os.statvfs(path).f_frsize < SHARED_FILE_BYTES
+    except OSError:
+        return False
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -16,6 +16,7 @@ from ..lifecycle import retry
 from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ..lifecycle.states import FAILED, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
 from ..progress import Pace
+from ..runtime.atomic_json import DISK_FULL, is_full
 from ..values import Value
 
 TYPE_CHECKING = False
@@ -105,6 +106,7 @@ class Driver:
         """The attempt that runs, or is the next to run."""
         self.first = 0
         """The number of the first attempt; more than 0 for a run that was begun before."""
+        self._current: Attempt | None = None
         self.retries = {"user": 0, "platform": 0}
         self.began: float | None = None
         self.descriptors: tuple[int, ...] = ()
@@ -115,10 +117,31 @@ class Driver:
             engine.progressed = self.progressed
 
     def steps(self) -> Steps[dict[str, Any]]:
-        """All attempts, to the verdict, which is written before it is answered.
+        """All attempts, to the verdict, which is written before it is returned.
 
-        A run that made room for another has none: its answer has the key `again`, and says as what it is counted.
+        A run that made room for another has none: its record has the key `again`, and says as what it is counted.
         """
+        try:
+            return (yield from self._attempts())
+        except OSError as error:
+            if not is_full(error):
+                raise
+            words = full_disk(error, self.folder.path)
+        yield from self._end_tasks(None)
+        return self._finish(Verdict(FAILED, words))
+
+    def _end_tasks(self, attempt: Attempt | None) -> Steps[None]:
+        """Kill what runs, and wait until it is gone."""
+        attempt = attempt or self._current
+        if attempt is None or not self.engine.alive():
+            return
+        self.engine.stop(attempt, 0, "completed", now=True)
+        while self.engine.alive():
+            yield self._until(None)
+            self.engine.events()
+            self.engine.newly_ended(attempt)
+
+    def _attempts(self) -> Steps[dict[str, Any]]:
         number = self.first
         while True:
             cause, verdict = yield from self._attempt(number)
@@ -181,7 +204,7 @@ class Driver:
         os.makedirs(path, exist_ok=begun)
         self.folder.keep_reserve(path)
         surroundings = self.surroundings
-        attempt = Attempt(
+        attempt = self._current = Attempt(
             plan=self.plan,
             number=number,
             folder=path,
@@ -206,23 +229,11 @@ class Driver:
         try:
             notes = list((yield from self._start(attempt)))
         except (PailotError, OSError) as error:
-            if self.engine.alive():
-                self.engine.stop(attempt, 0, "completed", now=True)
-                while self.engine.alive():
-                    yield self._until(None)
-                    self.engine.events()
-                    self.engine.newly_ended(attempt)
-            words = (
-                str(error)
-                if isinstance(error, PailotError)
-                else f"{error.strerror} ({error.filename})"
-                if error.filename
-                else str(error)
-            )
+            yield from self._end_tasks(attempt)
             if self._asked_to_stop():
                 return "stopped", Verdict(STOPPED, "stopped before it started")
             self.exit_status = getattr(error, "exit_status", None)
-            return "stopped", Verdict(FAILED, f"it could not be started: {words}")
+            return "stopped", Verdict(FAILED, f"it could not be started: {self._words(error)}")
         now = time.time()
         self.began = self.began or now
         if self.folder.durable or number > self.first:
@@ -231,6 +242,13 @@ class Driver:
         self.watcher.started(number, notes)
         deadline = time.monotonic() + options.max_run_seconds if options.max_run_seconds else None
         return (yield from self._drive(attempt, deadline))
+
+    def _words(self, error: PailotError | OSError) -> str:
+        if is_full(error):
+            return full_disk(error, self.folder.path)
+        if isinstance(error, PailotError):
+            return str(error)
+        return f"{error.strerror} ({error.filename})" if error.filename else str(error)
 
     def _start(self, attempt: Attempt) -> Steps[Sequence[str]]:
         """An engine that may have to wait before it can start does so in steps; the others start at once."""
@@ -384,6 +402,17 @@ class Driver:
 
     def _happened(self, event: str, **details: Any) -> None:
         self.watcher.happened(self.folder.note(event, **details))
+
+
+def full_disk(error: BaseException, folder: str) -> str:
+    """Which disk is full: the one of the run's folder, unless the error names a place on another."""
+    place = getattr(error, "filename", None)
+    try:
+        if isinstance(place, str) and os.stat(os.path.dirname(place)).st_dev != os.stat(folder).st_dev:
+            return f"the disk that holds {place} is full"
+    except OSError:
+        pass  # it is not there any more
+    return DISK_FULL
 
 
 def _task_end(role: str, index: int, final: Mapping[str, Any]) -> TaskEnd:

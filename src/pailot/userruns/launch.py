@@ -7,6 +7,7 @@ import sys
 import time
 
 from ..errors import PailotError
+from ..runtime.atomic_json import DISK_FULL, is_full
 from ..settings import Settings
 from .masked_job_file import Kept, recorded, shown_plan
 from .run_folder import JobFolder
@@ -71,6 +72,7 @@ def prepare(
 ) -> Run:
     """Record a run: its folder and its row in the index exist before the first process does. `text` is the job file."""
     from .. import credentials
+    from ..store import StoreError
     from ..store.index import Index, JobRow, NameInUse, new_id
     from ..store.network_filesystems import index_path
 
@@ -99,9 +101,15 @@ def prepare(
     }
     kept = recorded(job, text)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PAILOT_")}
-    folder = JobFolder.create(path, record, kept.source, shown_plan(plan.to_json(), kept.masked))
-    _seal(settings.home, folder, run_id, kept, environment if engine in KEEP_ENVIRONMENT else {})
-    lock = folder.lock()
+    try:
+        folder = JobFolder.create(path, record, kept.source, shown_plan(plan.to_json(), kept.masked))
+        _seal(settings.home, folder, run_id, kept, environment if engine in KEEP_ENVIRONMENT else {})
+        lock = folder.lock()
+    except OSError as error:
+        _remove(path)
+        if is_full(error):
+            raise PailotError(f"{DISK_FULL} ({settings.home}); pailot gc makes room") from None
+        raise
     row = JobRow(
         id=run_id,
         name=plan.name,
@@ -116,13 +124,13 @@ def prepare(
     )
     try:
         index.add(row, exclusive=True)
-    except NameInUse:
-        from ..runtime.removing import remove_tree
-
+    except StoreError as error:
         if lock is not None:
             os.close(lock)
-        remove_tree(path)
-        raise _conflict(plan.name) from None
+        _remove(path)
+        if isinstance(error, NameInUse):
+            raise _conflict(plan.name) from None
+        raise
     folder.note("submitted", name=plan.name, user=plan.user)
     from .driver import Surroundings
 
@@ -139,6 +147,13 @@ def prepare(
         source=_whole_source(job) if engine == "openpai" else "",
     )
     return Run(folder, plan, index, run_id, surroundings, engine, lock)
+
+
+def _remove(path: str) -> None:
+    """What was made of a folder that will not be used."""
+    from ..runtime.removing import remove_tree
+
+    remove_tree(path, ignore_errors=True)
 
 
 def _whole_source(job: Job) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from ..engines.registry import FOLLOWED
 from ..errors import PailotError
 from ..lifecycle.completion import Verdict
 from ..runtime import cleanup, processes
-from ..runtime.atomic_json import read_record
+from ..runtime.atomic_json import DISK_FULL, is_full, read_record
 from ..settings import Settings
 from ..store.index import Index
 from ..store.network_filesystems import index_path
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
     from ..store.index import JobRow
     from ..store.server import JobRecord
+
+
+SMALL_FILES_BYTES = 32 * 1024
 
 
 class NoSuchRun(PailotError):
@@ -47,20 +51,37 @@ def find(name: str, user: str, index: Index | None = None) -> tuple[JobRow, JobF
 
 
 def refresh(row: JobRow, index: Index) -> JobRow:
-    """A row as its folder tells; a run whose driver died is brought to its end."""
+    """A row as its folder tells; a run whose driver died is brought to its end.
+
+    A run of which that cannot be told (its disk is full, its files are damaged) is returned as far as it is known, and a line on
+    standard error says why: it must not hide the others.
+    """
     if row.ended is not None:
         return row
     folder = JobFolder(row.folder)
-    verdict = folder.verdict()
-    if verdict is None and not folder.is_driven():
-        verdict = recover(folder)
+    try:
+        verdict = folder.verdict()
+        if verdict is None and not folder.is_driven():
+            verdict = recover(folder)
+    except OSError as error:
+        verdict = None
+        _complain(row, DISK_FULL if is_full(error) else f"{error.strerror} ({error.filename or folder.path})")
     if verdict is None:
         state = folder.record("state.json") or {}
         return row.replace(state=state.get("state", row.state), started=state.get("started", row.started))
+    if "unwritten" in verdict:
+        _complain(row, verdict["unwritten"])
     from .launch import record_end
 
     record_end(index, row.id, verdict)
-    return index.get(row.id) or row
+    updated = index.get(row.id) or row
+    if updated.ended is None:  # nor could that be written
+        updated = updated.replace(state=verdict["state"], ended=verdict["ended"], reason=verdict["reason"])
+    return updated
+
+
+def _complain(row: JobRow, words: str) -> None:
+    sys.stderr.write(f"pailot: {row.name} ({row.id}): {words}\n")
 
 
 def recover(folder: JobFolder) -> dict[str, Any] | None:
@@ -101,7 +122,9 @@ def wait(folder: JobFolder, seconds: float | None = None) -> bool:
             descriptor = folder.lock(wait=True, shared=True)
             if descriptor is not None:
                 os.close(descriptor)
-            if folder.verdict() is None and recover(folder) is None:
+            if folder.verdict() is None:
+                if recover(folder) is not None:
+                    return True  # perhaps known to this process alone
                 if reattach.goes_on(folder):
                     reattach.drive_on(folder)
                 else:
@@ -152,7 +175,9 @@ def describe(
     shown = last if attempt is None else attempt
     roles = {}
     for name, role in (plan or folder.plan()).get("taskRoles", {}).items():
-        roles[name] = {"tasks": [_task(folder, shown, name, index) for index in range(role["instances"])]}
+        roles[name] = {
+            "tasks": [_task(folder, shown, name, index, verdict.get("state", "")) for index in range(role["instances"])]
+        }
     return {
         "name": row.name,
         "id": row.id,
@@ -161,7 +186,7 @@ def describe(
         "attempt": last,
         "retries": sum(verdict.get("retries", {}).values()) if verdict else last,
         "exitCode": verdict.get("exitCode"),
-        "reason": verdict.get("reason"),
+        "reason": verdict.get("reason") or row.reason or None,
         "submitted": row.submitted,
         "started": row.started,
         "ended": row.ended,
@@ -192,6 +217,8 @@ def explain(row: JobRow | JobRecord, folder: JobFolder) -> list[str]:
                 f"{event['role']}:{event['index']} {event['reason']}, and is kept for inspection; its resources stay taken"
             )
     if verdict is None:
+        if row.ended is not None:  # there was no room for more than a row in the index
+            return [*lines, f"{row.name} is {row.state}: {row.reason}"]
         state = folder.record("state.json") or {}
         return [*lines, f"{row.name} is {state.get('state', row.state)}"]
     lines.append(f"{row.name} is {verdict['state']}: {verdict['reason']}")
@@ -226,7 +253,8 @@ def task_attempts(folder: JobFolder, attempt: int, role: str, index: int) -> int
         return 0
 
 
-def _task(folder: JobFolder, attempt: int, role: str, index: int) -> dict[str, Any]:
+def _task(folder: JobFolder, attempt: int, role: str, index: int, over: str) -> dict[str, Any]:
+    """One task; `over` is the state in which the run has ended, or empty."""
     path = folder.task(attempt, role, index)
     final = read_record(os.path.join(path, "final.json"))
     count = task_attempts(folder, attempt, role, index)
@@ -234,12 +262,15 @@ def _task(folder: JobFolder, attempt: int, role: str, index: int) -> dict[str, A
     last = os.path.join(path, "attempts", str(max(0, count - 1)))
     held = read_record(os.path.join(path, "held.json")) if final is None else None
     state = final["outcome"].upper() if final else "HELD" if held else "RUNNING" if count else "WAITING"
+    reason = (final or held or {}).get("reason")
+    if over and not final and count:
+        state, reason = "STOPPED" if over == "STOPPED" else "FAILED", "how it ended was not recorded"
     return {
         "index": index,
         "state": state,
         "exitCode": (final or held or {}).get("exitCode"),
         "signal": (final or held or {}).get("signal"),
-        "reason": (final or held or {}).get("reason"),
+        "reason": reason,
         "class": (final or held or {}).get("class"),
         "attempts": count,
         "host": placed.get("hosts", {}).get(f"{role}:{index}") or placed.get("host"),
@@ -253,9 +284,17 @@ def _verdict_without_driver(folder: JobFolder, *, rebooted: bool) -> Verdict:
     started = bool(attempts) and os.path.exists(os.path.join(folder.attempt(attempts - 1), "started"))
     if rebooted:
         return Verdict("FAILED", "the machine was restarted while it ran (a platform failure)")
+    if os.path.exists(folder.file("disk-full")) or _is_disk_full(folder.path):
+        return Verdict("FAILED", f"its launcher could not write down how it ended: {DISK_FULL}")
     if not started:
         return Verdict("FAILED", "its launcher was killed before all tasks had started (a platform failure)")
     return Verdict("STOPPED", "its launcher was killed, so its tasks were stopped")
+
+
+def _is_disk_full(path: str) -> bool:
+    """Whether there is not even room for the small files of a run."""
+    found = os.statvfs(path)
+    return found.f_blocks > 0 and found.f_bavail * found.f_frsize < SMALL_FILES_BYTES
 
 
 def _claims(folder: JobFolder) -> list[str]:

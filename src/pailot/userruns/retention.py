@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ..settings import Settings
+from ..store import StoreError
 from .queries import open_index
 from .run_folder import JobFolder
 
@@ -15,18 +16,18 @@ if TYPE_CHECKING:
 
 def old_runs(*, before: float, keep_last: int) -> list[JobRow]:
     """Finished runs that ended before a moment, but for the latest few."""
-    index = open_index()
     found: list[JobRow] = []
-    page = index.page(limit=1_000)
-    seen = 0
-    while page:
-        found += [
-            row
-            for position, row in enumerate(page, seen)
-            if position >= keep_last and row.ended is not None and row.ended < before
-        ]
-        seen += len(page)
-        page = index.page(limit=1_000, before=page[-1].id)
+    with open_index() as index:  # on a full disk only one at a time can have it open
+        page = index.page(limit=1_000)
+        seen = 0
+        while page:
+            found += [
+                row
+                for position, row in enumerate(page, seen)
+                if position >= keep_last and row.ended is not None and row.ended < before
+            ]
+            seen += len(page)
+            page = index.page(limit=1_000, before=page[-1].id)
     return found
 
 
@@ -36,9 +37,15 @@ def remove(rows: list[JobRow]) -> int:
 
     index = open_index()
     freed = sum(_size(row.folder) for row in rows)
-    index.remove(row.id for row in rows)
+    try:
+        index.remove(row.id for row in rows)
+        full = False
+    except StoreError:
+        full = True  # most likely: the disk has no room for the change, and the folders make some
     for row in rows:
         remove_tree(row.folder, ignore_errors=True)
+    if full:
+        index.remove(row.id for row in rows)
     return freed
 
 

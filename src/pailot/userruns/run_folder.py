@@ -13,12 +13,21 @@ tasks/…/         claim, final.json, work, attempts/K/: stdout stderr all exit.
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 
 from ..lifecycle.states import SUCCEEDED
-from ..runtime.atomic_json import append_line, free_reserve, keep_reserve, read_lines, read_record, write_record
+from ..runtime.atomic_json import (
+    DISK_FULL,
+    append_line,
+    free_reserve,
+    is_full,
+    keep_reserve,
+    read_lines,
+    read_record,
+    write_last_record,
+    write_record,
+)
 from ..runtime.stop_reason import claim_stop
 
 TYPE_CHECKING = False
@@ -91,23 +100,27 @@ class JobFolder:
         return self.record("verdict.json")
 
     def set_state(self, **state: Any) -> None:
-        self._with_reserve(
-            lambda: write_record(self.file("state.json"), {"at": time.time(), **self._shown(state)}, durable=False), needed=False
+        _if_there_is_space(
+            lambda: write_record(self.file("state.json"), {"at": time.time(), **self._shown(state)}, durable=False)
         )
 
     def mark_started(self, attempt: int) -> None:
         """All tasks of an attempt have begun."""
         started = os.path.join(self.attempt(attempt), "started")
-        self._with_reserve(lambda: write_record(started, {"at": time.time()}, durable=False), needed=False)
+        _if_there_is_space(lambda: write_record(started, {"at": time.time()}, durable=False))
 
     def decide(self, verdict: dict[str, Any]) -> None:
         """Write the verdict: on a full disk, too."""
-        self._with_reserve(lambda: write_record(self.file("verdict.json"), verdict, durable=self.durable), needed=True)
+        write_last_record(self.file("verdict.json"), verdict, self.reserve, durable=self.durable)
 
     def conclude(
         self, verdict: Verdict, *, retries: Mapping[str, int], started: float | None, attempts: int | None = None, **more: Any
     ) -> dict[str, Any]:
-        """Write down how the run has ended, once and for all; answers what was written."""
+        """Write down how the run has ended, once and for all; returns what was written.
+
+        Where not even the reserve is left, the record says so as `unwritten`: it is known to this process alone, and the next
+        one that looks comes to its own.
+        """
         record = {
             "state": verdict.state,
             "reason": verdict.reason,
@@ -121,18 +134,27 @@ class JobFolder:
             **more,
         }
         record = self._shown(record)
-        self.decide(record)
+        try:
+            self.decide(record)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            self._mark_disk_full()
+            return {**record, "unwritten": f"the end of {os.path.basename(self.path)} could not be written: {DISK_FULL}"}
         self.note("ended", state=verdict.state, reason=verdict.reason)
+        if self.reserve == self.path:
+            for folder in (self.path, *(self.attempt(number) for number in range(self.attempts()))):
+                free_reserve(folder)
         return record
 
     def hand_on(self, record: dict[str, Any]) -> None:
         """Write down that our part is over without a verdict: whoever queues the run starts it again."""
-        self._with_reserve(lambda: write_record(self.file("again.json"), self._shown(record), durable=self.durable), needed=True)
+        write_last_record(self.file("again.json"), self._shown(record), self.reserve, durable=self.durable)
 
     def note(self, event: str, **details: Any) -> dict[str, Any]:
         """Write down that something happened."""
         entry = {"at": time.time(), "event": event, **self._shown(details)}
-        self._with_reserve(lambda: append_line(self.file("journal"), entry), needed=False)
+        _if_there_is_space(lambda: append_line(self.file("journal"), entry))
         return entry
 
     def _shown(self, record: dict[str, Any]) -> dict[str, Any]:
@@ -155,7 +177,12 @@ class JobFolder:
 
     def ask_to_stop(self, *, grace: float, now: bool) -> None:
         """Leave word that the run is to stop, and wake its driver."""
-        claim_stop(self.path, "user", grace)
+        try:
+            claim_stop(self.path, "user", grace, from_reserve=False)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            self._write("stop.json", "")  # that it is there says enough, and takes no space
         if now:
             self._write("kill", "")
         if self.is_driven():
@@ -214,23 +241,25 @@ class JobFolder:
         os.close(descriptor)
         return False
 
-    def _with_reserve(self, write: Callable[[], None], *, needed: bool) -> None:
-        """Write something; on a full disk the space kept in reserve is used for it."""
+    def _mark_disk_full(self) -> None:
+        """An empty file takes no space: the next look knows why there is no verdict."""
         try:
-            write()
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            free_reserve(self.reserve)
-            try:
-                write()
-            except OSError:
-                if needed:
-                    raise
+            self._write("disk-full", "")
+        except OSError:
+            pass  # not even a name fits
 
     def _write(self, name: str, text: str) -> None:
         with open(self.file(name), "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
             stream.write(text)
+
+
+def _if_there_is_space(write: Callable[[], None]) -> None:
+    """Write what is good to know; on a full disk it is left out, for the reserve is for the verdict alone."""
+    try:
+        write()
+    except OSError as error:
+        if not is_full(error):
+            raise
 
 
 def holder(claim: str) -> int | None:

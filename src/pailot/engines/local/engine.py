@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import time
 
 from ...data import ml_folders
 from ...lifecycle.states import LAUNCHER_LOST
 from ...planning import placement as placing
 from ...runtime import cgroups, cleanup, processes
-from ...runtime.atomic_json import place_record, read_record
+from ...runtime.atomic_json import DISK_FULL, DISK_FULL_STATUS, place_record, read_record
 from ...runtime.shim import run_and_exit, which
 from ...runtime.shim_events import Channel
 from ...runtime.stop_reason import claim_stop
@@ -59,6 +60,11 @@ class LocalEngine:
         self.ended: dict[tuple[str, int], int] = {}
         self._fresh: list[tuple[str, int]] = []
         """Tasks whose shims were collected, and that nobody has asked for yet."""
+        self._without_space: set[tuple[str, int]] = set()
+        """Tasks whose shims could not write down how they ended."""
+        self._unwritten: dict[tuple[str, int], Mapping[str, Any]] = {}
+        """How they ended, as their shims told."""
+        self._told: list[Mapping[str, Any]] = []
         self.wake = -1
         """A descriptor that becomes readable when the run is to stop, for waits of our own."""
         self.shown: Sequence[tuple[str, str]] = ()
@@ -180,7 +186,7 @@ class LocalEngine:
         """The tasks whose shims ended since the last call, in the order of their end."""
         self._reap()
         fresh, self._fresh = self._fresh, []
-        found = [_observe(_task_folder(attempt, role, index), role, index, False) for role, index in fresh]
+        found = [self._observe_ended(attempt, role, index) for role, index in fresh]
         for each in found:
             folder = _task_folder(attempt, each.role, each.index)
             if each.state != ENDED and not os.path.exists(os.path.join(folder, "final.json")):
@@ -188,26 +194,45 @@ class LocalEngine:
                 cleanup.clean_up(folder, wait=False)
         return sorted(found, key=lambda each: (each.final or {}).get("ended") or 0)
 
+    def _observe_ended(self, attempt: Attempt, role: str, index: int) -> Observed:
+        seen = _observe(_task_folder(attempt, role, index), role, index, False)
+        if seen.final and seen.state == ENDED:
+            return seen
+        if (role, index) not in self._without_space:
+            return seen
+        self._take()  # its last words came before its end
+        unknown = {"outcome": "failed", "diskFull": True, "reason": DISK_FULL, "exitCode": None, "ended": time.time()}
+        return Observed(role, index, ENDED, self._unwritten.get((role, index), unknown))
+
     def changes(self) -> int:
         return self.channel.fileno()
 
     def events(self) -> Sequence[Mapping[str, Any]]:
         """What the shims have told since the last call."""
-        return self.channel.take()
+        self._take()
+        told, self._told = self._told, []
+        return told
+
+    def _take(self) -> None:
+        for event in self.channel.take():
+            if event["event"] == "unwritten":
+                self._unwritten[event["role"], event["index"]] = event["end"]
+            else:
+                self._told.append(event)
 
     def stop(self, attempt: Attempt, grace: float, why: str, *, now: bool = False) -> str:
         """The reason is written first, then every shim is told to look."""
         try:
             stands = claim_stop(attempt.folder, why, grace)
+            if now:
+                with open(os.path.join(attempt.folder, "kill"), "w"):
+                    pass
         except OSError:
             # Not even the reserve is left: better killed without a word than not stopped at all.
             for pid in self.shims:
                 processes.kill_all(pid)
             processes.send(self.shims, signal.SIGKILL)
             return why
-        if now:
-            with open(os.path.join(attempt.folder, "kill"), "w"):
-                pass
         processes.send(self.shims, signal.SIGTERM)
         return stands
 
@@ -232,6 +257,8 @@ class LocalEngine:
                 each.close()
         self.ports = self.gpus = None
         self.ended.clear()
+        self._without_space.clear()
+        self._unwritten.clear()
 
     # Before the start
 
@@ -347,8 +374,6 @@ class LocalEngine:
             if not gpus.wait_for_one(self.wake):
                 raise EngineError("stopped while waiting for GPUs") from None
             return
-        import time
-
         yield time.monotonic() + GPU_SECONDS  # held by a run outside of this process, which tells nobody here
         if stopped():
             raise EngineError("stopped while waiting for GPUs") from None
@@ -461,9 +486,11 @@ class LocalEngine:
         self.shims[pid] = (task.role, task.index)
         CHILDREN.add(pid, self)
 
-    def child_ended(self, pid: int, _status: int) -> None:
+    def child_ended(self, pid: int, status: int) -> None:
         """One of our shims was collected."""
         task = self.shims.pop(pid)
+        if os.waitstatus_to_exitcode(status) == DISK_FULL_STATUS:
+            self._without_space.add(task)
         self.ended[task] = pid
         self._fresh.append(task)
 

@@ -15,7 +15,9 @@ import time
 from ...engines.preparation.child_registry import CHILDREN
 from ...engines.registry import create as create_engine
 from ...errors import PailotError
-from ...runtime.atomic_json import free_reserve, keep_reserve, write_record
+from ...lifecycle.completion import Verdict
+from ...lifecycle.states import FAILED
+from ...runtime.atomic_json import DISK_FULL, is_full, keep_reserve, write_record
 from ...runtime.stop_reason import claim_stop
 from ...userruns.driver import Driver, Watcher
 from ...userruns.run_folder import JobFolder
@@ -356,7 +358,10 @@ class Keeper:
             self.by_engine[engine] = running
             running.steps = driver.steps()
         except Exception as error:  # one job must not take all others with it
-            self._failed(running, error)
+            if is_full(error):
+                self._finished(running, _no_space(folder, order))
+            else:
+                self._failed(running, error)
             return
         self._resume(running)
 
@@ -365,7 +370,7 @@ class Keeper:
         assert driver is not None
         grace = driver.plan.options.grace_seconds if order["grace"] is None else order["grace"]
         try:
-            claim_stop(driver.folder.path, "user", grace)
+            claim_stop(driver.folder.path, "user", grace, from_reserve=False)
         except OSError:
             driver.interrupts += 1  # the disk is full: what cannot be written is still done
         if order["now"]:
@@ -419,7 +424,7 @@ class Keeper:
         try:
             write_record(running.driver.folder.file("keeper-error.json"), {"reason": words, "at": time.time()}, durable=False)
         except OSError:
-            free_reserve(self.home)
+            pass  # it is in our own log
 
     def _let_go(self, running: Running) -> None:
         self._forget_descriptor(running)
@@ -451,6 +456,14 @@ def _warm_up() -> None:
     Value.make_all()
     cgroups.available()
     exit_classes.classify(exit_classes.End(1), "")
+
+
+def _no_space(folder: JobFolder, order: Mapping[str, Any]) -> dict[str, Any]:
+    """The end of a job for which not even a folder could be made; the server keeps it where that cannot be written either."""
+    try:
+        return folder.conclude(Verdict(FAILED, DISK_FULL), retries=order["retries"], started=order["began"])
+    except OSError:
+        return {"state": FAILED, "reason": DISK_FULL, "ended": time.time(), "retries": order["retries"], "attempts": 0}
 
 
 def _drain(descriptor: int) -> None:
