@@ -10,6 +10,7 @@ from ..lifecycle.states import FAILED, STOPPED, SUCCEEDED, WAITING
 from ..runtime import cleanup, processes
 from ..runtime.atomic_json import DISK_FULL, is_full, read_record
 from ..userruns import reattach
+from ..userruns.queries import may_be_running
 from ..userruns.run_folder import JobFolder
 from ..values import Value
 
@@ -62,7 +63,7 @@ def _settle(folder: JobFolder, plan: Mapping[str, Any], known: Mapping[str, Any]
     if handed_on.get("attempt") == begun or not begun:
         return Found(QUEUE, {"attempt": begun, "retries": retries, "started": started})
     attempt = folder.attempt(begun - 1)
-    _sweep(attempt)
+    left = _sweep(attempt)
     full = _without_space(attempt)
     if full is not None:
         return _decide(folder, FAILED, full.reason, full, begun, retries, started)
@@ -70,7 +71,7 @@ def _settle(folder: JobFolder, plan: Mapping[str, Any], known: Mapping[str, Any]
     if decided is not None and (decided.state == SUCCEEDED or retries["user"] >= plan.get("jobRetryCount", 0)):
         return _decide(folder, decided.state, decided.reason, decided, begun, retries, started)
     cause = retry.PLATFORM if decided is None else retry.USER
-    words = decided.reason if decided is not None else reason or _what_happened(attempt)
+    words = (decided.reason if decided is not None else reason or _what_happened(attempt)) + left
     again = retry.next_attempt(cause, retries["user"], retries["platform"], plan.get("jobRetryCount", 0))
     if again is None:
         limit = retry.why_not(cause, plan.get("jobRetryCount", 0))
@@ -141,12 +142,12 @@ def _decide(
     return Found(ENDED, folder.conclude(verdict, retries=retries, started=started, attempts=attempts))
 
 
-def _sweep(attempt: str) -> None:
-    """What killed shims left behind."""
+def _sweep(attempt: str) -> str:
+    """End what killed shims left behind; returns words on what may be running all the same."""
     tasks = os.path.join(attempt, "tasks")
-    for name in os.listdir(tasks) if os.path.isdir(tasks) else ():
-        if not os.path.exists(os.path.join(tasks, name, "final.json")):
-            cleanup.clean_up(os.path.join(tasks, name))
+    folders = [os.path.join(tasks, name) for name in os.listdir(tasks)] if os.path.isdir(tasks) else []
+    found = cleanup.clean_up_all([each for each in folders if not os.path.exists(os.path.join(each, "final.json"))])
+    return may_be_running(found)
 
 
 def _what_happened(attempt: str) -> str:

@@ -4,13 +4,48 @@ from __future__ import annotations
 
 import os
 
-from . import cgroups
+from . import cgroups, processes
+from .atomic_json import read_record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .strays import Found
 
 
 def clean_up(folder: str, *, wait: bool = True) -> None:
     """End and remove the control groups and the container of a task whose shim is gone; `wait` until that is done."""
+    if not _is_original(folder):
+        return
     cgroups.clean_up(folder)
     if os.path.exists(os.path.join(folder, "container.json")):
         from . import container_shim
 
         container_shim.clean_up(folder, wait=wait)
+
+
+def _is_original(folder: str) -> bool:
+    """Whether this is the folder that the shim worked in: a copy of it names what may still be in use."""
+    for name in ("cgroup.json", "container.json"):
+        record = read_record(os.path.join(folder, name)) or {}
+        try:
+            if record.get("mark", "") not in ("", processes.mark(os.path.join(folder, "claim"))):
+                return False
+        except OSError:
+            continue  # never claimed
+    return True
+
+
+def clean_up_all(folders: Sequence[str]) -> Found:
+    """`clean_up` of tasks whose driver is gone, too: nobody has inherited their processes, which are looked for."""
+    from . import strays
+
+    for folder in folders:
+        clean_up(folder)
+    return strays.end(os.path.join(folder, "claim") for folder in folders)
+
+
+def is_closed(folder: str) -> bool:
+    """Whether the processes of a task cannot have left where `clean_up` ends them: a control group, or a container."""
+    return any(os.path.exists(os.path.join(folder, name)) for name in ("cgroup.json", "container.json"))

@@ -94,7 +94,7 @@ class ContainerShim(Shim):
         self.client_status = None
         write_record(
             os.path.join(self.task.folder, "container.json"),
-            {"command": list(made.command), "name": self.name, "memory": made.memory_folder},
+            {"command": list(made.command), "name": self.name, "memory": made.memory_folder, "mark": self.mark},
             durable=False,
         )
         script = os.path.join(self.folder, "inside.sh")

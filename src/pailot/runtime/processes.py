@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Set
 
+MARK = "PAILOT_TASK_MARK"
+"""The variable by which the processes of a task are found when all of ours were killed at once."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = None
@@ -33,6 +35,15 @@ def _prctl(option: int, value: int) -> None:
 
         _libc = ctypes.CDLL(None, use_errno=True)
     _libc.prctl(option, value, 0, 0, 0)
+
+
+def mark(claim: int | str) -> str:
+    """The mark of a task: the file that its shim has claimed, as the kernel numbers it.
+
+    A home that was moved is so still found, and a copy of it is not taken for the original.
+    """
+    about = os.stat(claim)
+    return f"{about.st_dev:x}-{about.st_ino:x}"
 
 
 def boot_id() -> str:
@@ -98,10 +109,11 @@ def _children(pid: int) -> list[int]:
             continue  # the thread ended
         except OSError:
             return _children_by_scan(pid)
-    return [child for child in children if not _is_dead(child)]
+    return [child for child in children if not is_dead(child)]
 
 
-def _is_dead(pid: int) -> bool:
+def is_dead(pid: int) -> bool:
+    """Whether a process has ended, be it that nobody has collected it yet."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
             return stream.read().rpartition(b") ")[2][:1] in (b"Z", b"X")

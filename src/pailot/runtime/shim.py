@@ -85,6 +85,7 @@ class Shim:
         self.terminated = False
         self.exports = -1
         self.exports_path = ""
+        self.mark = ""
         self.wake = -1
         self.lost_launcher = False
         self.signalled = False
@@ -105,6 +106,7 @@ class Shim:
             return
         lock = _hold_lock(os.path.join(self.task.folder, "claim"))
         os.write(lock, str(self.me).encode())  # whom to wake; true as long as the lock is held
+        self.mark = processes.mark(lock)
         end = self._run_attempts()
         if end["outcome"] == FAILED and self.task.hold_seconds and not self._stop():
             self._hold(end)
@@ -178,7 +180,9 @@ class Shim:
         group = limits.create(f"{os.path.basename(task.attempt_folder)}-{self.me}", task.memory_mb, task.cpus) if limits else None
         if group:
             # Whoever finds this shim killed can still clean up after it.
-            write_record(os.path.join(task.folder, "cgroup.json"), {"folders": list(group.folders)}, durable=False)
+            write_record(
+                os.path.join(task.folder, "cgroup.json"), {"folders": list(group.folders), "mark": self.mark}, durable=False
+            )
             if group.problem:
                 self.output.line(f"pailot: {group.problem}")
         try:
@@ -512,6 +516,7 @@ class Shim:
             argv, stdin = [*self.task.wrapper, "bash", "-c", _FROM_INPUT], path
         program = which(argv[0], environment.get("PATH", os.defpath))
         os.chdir(self.task.work_dir)
+        environment = {**environment, processes.MARK: self.mark}  # how they are found if all of ours are killed at once
         if secret_fd is not None:
             os.set_inheritable(secret_fd, True)
         if not group:

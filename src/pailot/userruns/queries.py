@@ -20,11 +20,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..runtime.strays import Found
     from ..store.index import JobRow
     from ..store.server import JobRecord
 
 
 SMALL_FILES_BYTES = 32 * 1024
+UNFOUND = "a process that clears its environment is not found"
+MOST_NAMED = 5
+"""So many tasks or processes are named in a reason."""
 
 
 class NoSuchRun(PailotError):
@@ -102,13 +106,12 @@ def recover(folder: JobFolder) -> dict[str, Any] | None:
             reattach.follow(folder)
             return folder.verdict()
         rebooted = job.get("boot") != processes.boot_id()
+        lost = _without_shim(folder, rebooted=rebooted)
+        found = cleanup.clean_up_all(lost)
         if not rebooted and _shims_alive(folder):
             return None
-        for path in _claims(folder):
-            if not os.path.exists(os.path.join(os.path.dirname(path), "final.json")):
-                cleanup.clean_up(os.path.dirname(path))
         state = folder.record("state.json") or {}
-        verdict = _verdict_without_driver(folder, rebooted=rebooted)
+        verdict = _verdict_without_driver(folder, lost, found, rebooted=rebooted)
         return folder.conclude(verdict, retries={}, started=state.get("started"))
     finally:
         if lock >= 0:
@@ -279,7 +282,8 @@ def _task(folder: JobFolder, attempt: int, role: str, index: int, over: str) -> 
     }
 
 
-def _verdict_without_driver(folder: JobFolder, *, rebooted: bool) -> Verdict:
+def _verdict_without_driver(folder: JobFolder, lost: list[str], found: Found, *, rebooted: bool) -> Verdict:
+    """`lost` are the folders of tasks whose shims were killed, too, and `found` what became of their processes."""
     attempts = folder.attempts()
     started = bool(attempts) and os.path.exists(os.path.join(folder.attempt(attempts - 1), "started"))
     if rebooted:
@@ -287,8 +291,27 @@ def _verdict_without_driver(folder: JobFolder, *, rebooted: bool) -> Verdict:
     if os.path.exists(folder.file("disk-full")) or _is_disk_full(folder.path):
         return Verdict("FAILED", f"its launcher could not write down how it ended: {DISK_FULL}")
     if not started:
-        return Verdict("FAILED", "its launcher was killed before all tasks had started (a platform failure)")
-    return Verdict("STOPPED", "its launcher was killed, so its tasks were stopped")
+        words = "its launcher was killed before all tasks had started (a platform failure)"
+        return Verdict("FAILED", words + may_be_running(found))
+    if not lost:
+        return Verdict("STOPPED", "its launcher was killed, so its tasks were stopped")
+    closed = all(cleanup.is_closed(each) for each in lost)
+    words = "so they were ended, too" if closed else f"and what was found of them was ended ({UNFOUND})"
+    return Verdict("STOPPED", f"its launcher and the shims of {_tasks(lost)} were killed, {words}{may_be_running(found)}")
+
+
+def may_be_running(found: Found) -> str:
+    """What is to be said of processes that were not ended."""
+    pids = [*found.left, *found.unsure]
+    if not pids:
+        return ""
+    listed = ", ".join(map(str, pids[:MOST_NAMED])) + (" and more" if len(pids) > MOST_NAMED else "")
+    return f"; process {listed} may still be running" if len(pids) == 1 else f"; processes {listed} may still be running"
+
+
+def _tasks(folders: list[str]) -> str:
+    names = [":".join(os.path.basename(each).rsplit("-", 1)) for each in sorted(folders)]
+    return ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
 
 
 def _is_disk_full(path: str) -> bool:
@@ -306,6 +329,19 @@ def _claims(folder: JobFolder) -> list[str]:
         return [os.path.join(tasks, name, "claim") for name in os.listdir(tasks)]
     except OSError:
         return []
+
+
+def _without_shim(folder: JobFolder, *, rebooted: bool) -> list[str]:
+    """The folders of the tasks whose shims are gone without having written how they ended."""
+    return [
+        os.path.dirname(path)
+        for path in _claims(folder)
+        if not os.path.exists(os.path.join(os.path.dirname(path), "final.json")) and (rebooted or _is_claimed_and_free(path))
+    ]
+
+
+def _is_claimed_and_free(path: str) -> bool:
+    return os.path.exists(path) and _free(path, wait=False)
 
 
 def _shims_alive(folder: JobFolder) -> bool:

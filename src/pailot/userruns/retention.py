@@ -6,7 +6,7 @@ import os
 
 from ..settings import Settings
 from ..store import StoreError
-from .queries import open_index
+from .queries import open_index, refresh
 from .run_folder import JobFolder
 
 TYPE_CHECKING = False
@@ -18,6 +18,8 @@ def old_runs(*, before: float, keep_last: int) -> list[JobRow]:
     """Finished runs that ended before a moment, but for the latest few."""
     found: list[JobRow] = []
     with open_index() as index:  # on a full disk only one at a time can have it open
+        for row in index.unfinished():
+            refresh(row, index)  # one whose driver was killed has ended, and its processes with it
         page = index.page(limit=1_000)
         seen = 0
         while page:
