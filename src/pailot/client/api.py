@@ -6,7 +6,7 @@ import json
 
 from ..values import Value
 from . import sse
-from .errors import Denied, NotFound, NotTheApi, Refused, Unreachable, WireError
+from .errors import Denied, NotFound, NotTheApi, Redirected, Refused, Unreachable, WireError
 from .http import TIMEOUT, Http
 
 TYPE_CHECKING = False
@@ -39,8 +39,12 @@ class Client:
 
     def __init__(self, server: str, token: str = "", user: str = "", *, timeout: float = TIMEOUT) -> None:
         self.http = Http(server, token, timeout=timeout)
-        self.server = self.http.server
         self._user = user
+
+    @property
+    def server(self) -> str:
+        """Its address; a redirect to https changes it."""
+        return self.http.server
 
     @property
     def token(self) -> str:
@@ -384,7 +388,7 @@ def find(server: str, token: str = "", user: str = "") -> Client:
             problem = problem or error
             if isinstance(error, Unreachable) and not isinstance(error, NotTheApi):
                 break
-    if isinstance(problem, Unreachable) and not isinstance(problem, NotTheApi):
+    if isinstance(problem, Redirected) or (isinstance(problem, Unreachable) and not isinstance(problem, NotTheApi)):
         raise problem
     raise NotTheApi(f"{server} does not answer as OpenPAI's API does, here or below /rest-server")
 

@@ -1,7 +1,7 @@
 """What can go wrong between us and a server.
 
 WireError
-├── Unreachable   no answer, or none that makes sense        exit status 4
+├── Unreachable   no answer, or none that makes sense, or one from somewhere else   exit status 4
 ├── Denied        401 or 403: log in, or ask the owner       exit status 5
 ├── NotFound      404
 ├── Failing       500 and above: the server has a trouble     exit status 4
@@ -25,6 +25,10 @@ class Unreachable(WireError):
 
 class NotTheApi(Unreachable):
     """Something answers, but it is not the server we look for."""
+
+
+class Redirected(NotTheApi):
+    """The server is somewhere else: `message` says where."""
 
 
 class Refused(WireError):

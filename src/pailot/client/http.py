@@ -6,13 +6,16 @@ import os
 import time
 
 from ..values import Value
-from .errors import Denied, Failing, NotFound, NotTheApi, Refused, Unreachable, WireError
+from .errors import Denied, Failing, NotFound, NotTheApi, Redirected, Refused, Unreachable, WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from http.client import HTTPConnection, HTTPResponse
     from typing import IO, Any
+    from urllib.parse import SplitResult
+
+    from .proxy import Proxy
 
 IDEMPOTENT = frozenset(("GET", "HEAD", "PUT", "DELETE", "OPTIONS"))
 RETRIES = 3
@@ -21,7 +24,10 @@ TIMEOUT = 60.0
 CONNECT_TIMEOUT = 10.0
 IDLE = 2.0
 """What must not be sent twice is not sent over a connection that was idle for longer: its end could be on its way."""
+MOST_REDIRECTS = 5
 _AGAIN = frozenset((502, 503, 504))
+_MOVED = frozenset((301, 302, 303, 307, 308))
+_PORTS = {"http": 80, "https": 443}
 
 
 class Reply(Value):
@@ -68,6 +74,8 @@ class Http:
         self.retries = RETRIES
         self._interrupted = False
         self._connection: HTTPConnection | None = None
+        self._seen_by: Proxy | None = None
+        """The proxy that the requests of the open connection are addressed to; one that tunnels them sees none."""
         self._used = 0.0
 
     def request(
@@ -122,7 +130,31 @@ class Http:
         *,
         timeout: float | None = None,
     ) -> HTTPResponse:
-        """Send a request and read the head of its answer; the caller reads the rest."""
+        """Send a request and read the head of its answer; the caller reads the rest.
+
+        To another place of the same server a GET follows; Redirected for everything else that was moved.
+        """
+        target = self.prefix + path
+        for _ in range(MOST_REDIRECTS + 1):
+            response = self._exchange(method, target, body, headers, timeout)
+            if response.status == 407 and self._seen_by is not None:
+                response.read()
+                raise Unreachable(f"{self.server} cannot be reached: {self._seen_by.refusal(407)}")
+            if response.status not in _MOVED:
+                return response
+            response.read()
+            target = self._moved(method, path, target, response)
+        raise Redirected(f"{self.server} redirects again and again: is this the address of the API?")
+
+    def _exchange(
+        self,
+        method: str,
+        target: str,
+        body: bytes | IO[bytes] | None,
+        headers: Mapping[str, str] | None,
+        timeout: float | None,
+    ) -> HTTPResponse:
+        """One request and the head of its answer, whatever that is."""
         idle = time.monotonic() - self._used
         if self._connection is not None and ((method not in IDEMPOTENT and idle > IDLE) or _was_closed(self._connection)):
             self.close()
@@ -144,8 +176,51 @@ class Http:
             if not (self.token.isascii() and self.token.isprintable()):
                 raise Denied("the token (PAILOT_TOKEN, or a file) is none: it has characters that no token has", 401)
             sent["Authorization"] = f"Bearer {self.token}"
-        connection.request(method, self.prefix + path, body, sent)
+        if self._seen_by is not None:
+            target = f"{self._origin()}{target}"
+            sent |= self._seen_by.headers()
+        connection.request(method, target, body, sent)
         return connection.getresponse()
+
+    def _moved(self, method: str, path: str, target: str, response: HTTPResponse) -> str:
+        """Where to ask instead, on this server; from http to https, which is kept from then on. Redirected for other places."""
+        from urllib.parse import urljoin, urlsplit
+
+        where = response.getheader("Location") or ""
+        try:
+            parts = urlsplit(urljoin(f"{self._origin()}{target}", where))
+            port = parts.port
+        except ValueError:
+            parts, port = urlsplit(""), None
+        if not (where and where.isascii() and where.isprintable() and parts.scheme in _PORTS and parts.hostname):
+            raise Redirected(f"{self.server} redirects (status {response.status}) without saying where to")
+        here, there = (self.scheme, self.port or _PORTS[self.scheme]), (parts.scheme, port or _PORTS[parts.scheme])
+        ours = parts.hostname == self.host.lower() and parts.username is None
+        upgrade = (here[0], there[0]) == ("http", "https")
+        if not (method in ("GET", "HEAD") and ours and (here == there or upgrade)):
+            raise self._elsewhere(path, parts, port)
+        if response.will_close or upgrade:
+            self.close()
+        if upgrade:
+            self._become(path, parts, port)
+        return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+    def _elsewhere(self, path: str, parts: SplitResult, port: int | None) -> Redirected:
+        """The one line for it: where to, and the setting that leads there."""
+        origin, asked = _origin(parts.scheme, parts.hostname or "", port), path.partition("?")[0]
+        base = origin + (parts.path.removesuffix(asked).rstrip("/") if parts.path.endswith(asked) else "")
+        return Redirected(f"the server {self.server} redirects to {origin}{parts.path}; set PAILOT_SERVER={base}")
+
+    def _become(self, path: str, parts: SplitResult, port: int | None) -> None:
+        """What is asked next, with a token or a password in it, goes to the encrypted address at once."""
+        asked = path.partition("?")[0]
+        if parts.path.endswith(asked):
+            self.prefix = parts.path.removesuffix(asked).rstrip("/")
+        self.scheme, self.port = parts.scheme, port
+        self.server = f"{self._origin()}{self.prefix}"
+
+    def _origin(self) -> str:
+        return _origin(self.scheme, self.host, self.port)
 
     def clone(self) -> Http:
         """The same server over a connection of its own, for what is read while other requests are made."""
@@ -180,31 +255,44 @@ class Http:
             connection.close()
 
     def _connect(self) -> HTTPConnection:
+        """To the server, or to the proxy: https by a tunnel, where it sees no token."""
         from http.client import HTTPConnection, HTTPSConnection
 
-        proxy = self._proxy()
-        host, port = proxy or (self.host, self.port)
+        from .proxy import BadProxy, proxy_for
+
+        try:
+            proxy = proxy_for(self.scheme, self.host, self.port or _PORTS[self.scheme], os.environ)
+        except BadProxy as error:
+            raise WireError(f"{self.server} cannot be reached: {error}") from None
+        host, port = (proxy.host, proxy.port) if proxy else (self.host, self.port)
         connection: HTTPConnection
         if self.scheme == "https":
             connection = HTTPSConnection(host, port, timeout=CONNECT_TIMEOUT, context=_trust())
+            if proxy:
+                connection.set_tunnel(self.host, self.port or 443, proxy.headers())
         else:
             connection = HTTPConnection(host, port, timeout=CONNECT_TIMEOUT)
-        if proxy:
-            connection.set_tunnel(self.host, self.port or 443)
-        connection.connect()
+        try:
+            connection.connect()
+        except OSError as error:
+            connection.close()
+            if proxy is None or _of_tls(error):
+                raise
+            raise self._not_through(proxy, error) from None
+        self._seen_by = proxy if self.scheme == "http" else None
         return connection
 
-    def _proxy(self) -> tuple[str, int | None] | None:
-        """`HTTPS_PROXY`, unless `NO_PROXY` has the host; by a tunnel, where it sees no token. Plain HTTP goes straight."""
-        from urllib.parse import urlsplit
+    def _not_through(self, proxy: Proxy, error: OSError) -> Exception:
+        """What a proxy says to us is final; what it says of the server may be better the next time."""
+        import re
 
-        value = os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY") or ""
-        if self.scheme != "https" or not value or _is_direct(self.host):
-            return None
-        parts = urlsplit(value if "://" in value else f"http://{value}")
-        if not parts.hostname:
-            raise ValueError(f"the proxy '{without_credentials(value)}' is no address")
-        return parts.hostname, parts.port or 8080
+        said = re.match(r"Tunnel connection failed: ([0-9]{3})\b", str(error))
+        if said is None:
+            return OSError(f"{proxy}: {words(error)}")
+        status = int(said[1])
+        if status < 500:
+            return Unreachable(f"{self.server} cannot be reached: {proxy.refusal(status)}")
+        return OSError(proxy.refusal(status))
 
     def _pause(self, turn: int, reply: Reply | None = None) -> None:
         asked = reply.headers.get("retry-after", "") if reply is not None else ""
@@ -288,15 +376,9 @@ def _was_closed(connection: HTTPConnection) -> bool:
         return True
 
 
-def _is_direct(host: str) -> bool:
-    value = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
-    if host in ("localhost", "::1") or host.startswith("127."):
-        return True
-    for entry in value.split(","):
-        entry = entry.strip().lstrip(".")
-        if entry == "*" or (entry and (host == entry or host.endswith("." + entry))):
-            return True
-    return False
+def _origin(scheme: str, host: str, port: int | None) -> str:
+    host = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{host}" + (f":{port}" if port else "")
 
 
 def _trust() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,7 +15,7 @@ Answer = tuple[int, Any]
 class StandIn:
     """`answer(request)` answers (status, body): JSON, text or bytes; or writes to the request itself and answers None."""
 
-    def __init__(self, answer: Callable[[Request], Answer | None], port: int = 0) -> None:
+    def __init__(self, answer: Callable[[Request], Answer | None], port: int = 0, context: ssl.SSLContext | None = None) -> None:
         self.requests: list[str] = []
         self.connections = 0
         outer = self
@@ -42,7 +43,9 @@ class StandIn:
 
         self.server = Server(("127.0.0.1", port), Handler)
         self.port = self.server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http{'s' if context else ''}://127.0.0.1:{self.port}"
+        if context:
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01})
         self.thread.start()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import select
 import socket
-import threading
 
 import pytest
 
@@ -127,29 +126,6 @@ def test_the_token_goes_along() -> None:
         Client(server.url, "t0ken") as client,
     ):
         assert client.whoami() == {"username": "Bearer t0ken"}
-
-
-def test_a_proxy_is_asked_for_a_tunnel(monkeypatch: pytest.MonkeyPatch) -> None:
-    first: list[bytes] = []
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            for _ in range(4):
-                connection, _ = listener.accept()
-                with connection:
-                    first.append(connection.recv(1000))
-                    connection.sendall(b"HTTP/1.1 403 Forbidden\r\n\r\n")
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{listener.getsockname()[1]}")
-        with pytest.raises(Unreachable):
-            Client("https://pai.example.com", "t0ken").info()
-        thread.join()
-    assert first[0].startswith(b"CONNECT pai.example.com:443 ")
-    assert b"t0ken" not in b"".join(first)
-    monkeypatch.setenv("NO_PROXY", ".example.com")
-    assert http.Http("https://pai.example.com")._proxy() is None
 
 
 def test_a_log_goes_on_from_an_offset() -> None:
