@@ -84,6 +84,10 @@ SETTINGS = (
     Setting("container_mounts", "More folders for containers: /FOLDER, /FOLDER:/INSIDE or /FOLDER:/INSIDE:ro.", (), "list"),
     Setting("image_pull", "When images are pulled: missing, always or never.", "missing"),
     Setting("storage_folders", "Folders for the storages that jobs name: NAME=/FOLDER.", (), "list"),
+    Setting("allowed_schemes", "More kinds of addresses that jobs of a server may name: 'sftp, zip'.", (), "list"),
+    Setting("allowed_addresses", "Hosts near the server that its jobs may name: HOST, HOST:PORT or NETWORK.", (), "list"),
+    Setting("private_networks", "Whether a server fetches from private networks for jobs.", True, "flag"),
+    Setting("storage_credentials", "Whether a server uses its own credentials to fetch and publish for jobs.", False, "flag"),
 )
 
 

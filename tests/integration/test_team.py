@@ -645,25 +645,27 @@ def test_channels_are_read_and_written_with_the_rights_of_the_tasks_unix_user(pl
         with pytest.raises(Invalid, match="the code '/root' is not on the server"):
             await team.submit(ANN, job(role("true"), name="code", options="channels: {code: /root}"))
 
-    place.run(work, PAILOT_UNIX_USERS="ann=nobody")
+    folders = f"open={place.folder}/open, closed={place.folder}/closed"
+    place.run(work, PAILOT_UNIX_USERS="ann=nobody", PAILOT_STORAGE_FOLDERS=folders)
 
 
-def test_containers_see_only_what_the_storages_allow(tmp_path: Path) -> None:
+def test_jobs_see_only_what_the_storages_allow(tmp_path: Path) -> None:
     from pailot import loads, plan
-    from pailot.jobserver.submission import check_folders
+    from pailot.data import server_rules
+    from pailot.jobserver.submission import check_places
 
     (tmp_path / "way-out").symlink_to("/etc")
-    allowed = [f"data={tmp_path}"]
+    rules = server_rules.read(Settings({"PAILOT_STORAGE_FOLDERS": f"data={tmp_path}"}, folder=str(tmp_path)))
 
-    def check(uri: str, engine: str = "docker", kind: str = "inputs") -> None:
-        check_folders(plan(loads(job(role("true"), options=f"channels: {{{kind}: {{c: '{uri}'}}}}"))), engine, allowed)
+    def check(uri: str, kind: str = "inputs") -> None:
+        found = loads(job(role("true"), options=f"channels: {{{kind}: {{c: '{uri}'}}}}"))
+        check_places(found, plan(found), rules)
 
     for uri in (str(tmp_path), f"{tmp_path}/deep/er", f"file://{tmp_path}/x", "s3://bucket/key", "https://example.com/x"):
         check(uri)
-    check("/etc", engine="local")
     for uri in ("/etc", "/", f"{tmp_path}/../other", f"file://{tmp_path}/way-out/x", f"{tmp_path}-more"):
         for kind in ("inputs", "outputs"):
-            with pytest.raises(Invalid, match="is in no storage of this server"):
+            with pytest.raises(Invalid, match="it is in no folder of this server"):
                 check(uri, kind=kind)
 
 

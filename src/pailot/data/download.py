@@ -6,6 +6,7 @@ import os
 import re
 
 from . import filesystems
+from .addresses import OWN_MACHINE, NotAllowed
 from .location import Location, ProvideError, Unreachable
 
 TYPE_CHECKING = False
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
     from ..progress import Meter
+    from .addresses import Rules
 
     MeterOf = Callable[[int | None], Meter]
     """Makes what counts so many bytes."""
@@ -68,14 +70,18 @@ def _write(target: BinaryIO, chunk: bytes) -> None:
 # From the web
 
 
-def from_http(source: Location, part: str, kept: Mapping[str, Any], meter_of: MeterOf) -> dict[str, Any] | None:
+def from_http(
+    source: Location, part: str, kept: Mapping[str, Any], meter_of: MeterOf, rules: Rules = OWN_MACHINE
+) -> dict[str, Any] | None:
     """A file of a web server; None if the one that is kept is still right. A download that breaks off is continued."""
     from http.client import HTTPException
     from urllib.error import HTTPError
 
     try:
         with open(part, "wb") as stream:
-            return _download(source, stream, kept, meter_of)
+            return _download(source, stream, kept, meter_of, rules)
+    except NotAllowed as problem:
+        raise source.failure(problem) from None
     except HTTPError as error:
         error.close()
         if error.code == 304:
@@ -93,17 +99,17 @@ def from_http(source: Location, part: str, kept: Mapping[str, Any], meter_of: Me
         raise source.failure(getattr(error, "reason", None) or error, Unreachable) from None
 
 
-def _download(source: Location, stream: BinaryIO, kept: Mapping[str, Any], meter_of: MeterOf) -> dict[str, Any]:
+def _download(source: Location, stream: BinaryIO, kept: Mapping[str, Any], meter_of: MeterOf, rules: Rules) -> dict[str, Any]:
     from hashlib import sha256
     from http.client import HTTPException
-    from urllib.request import urlopen
 
     digest, done, total, meter = sha256(), 0, None, None
     furthest = 0
     notes: dict[str, Any] = {}
     left = CONTINUED
+    open_address = _opener(rules)
     while True:
-        with urlopen(_request(source, kept, done, notes.get("etag")), timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310  # http(s)
+        with open_address(_request(source, kept, done, notes.get("etag")), timeout=TIMEOUT_SECONDS) as answer:
             if done and not _goes_on(answer, done):
                 stream.seek(0)
                 stream.truncate()
@@ -136,6 +142,16 @@ def _download(source: Location, stream: BinaryIO, kept: Mapping[str, Any], meter
         if not left or not done:
             of = "" if total is None else f" of {total}"
             raise source.error(f"the connection broke off after {done}{of} bytes", Unreachable)
+
+
+def _opener(rules: Rules) -> Callable[..., Any]:
+    if rules.server:
+        from .network import opener
+
+        return opener(rules).open  # type: ignore[no-any-return]  # as urlopen
+    from urllib.request import urlopen
+
+    return urlopen
 
 
 def _goes_on(answer: Any, done: int) -> bool:
@@ -185,7 +201,9 @@ def _from_netrc(host: str) -> str:
 # From buckets and file systems
 
 
-def from_store(source: Location, part: str, kept: Mapping[str, Any], meter_of: MeterOf) -> dict[str, Any] | None:
+def from_store(
+    source: Location, part: str, kept: Mapping[str, Any], meter_of: MeterOf, rules: Rules = OWN_MACHINE
+) -> dict[str, Any] | None:
     """A file or a folder behind a driver of fsspec; None if what is kept is still right."""
     try:
         import fsspec  # noqa: F401  # is it there?
@@ -193,7 +211,7 @@ def from_store(source: Location, part: str, kept: Mapping[str, Any], meter_of: M
         scheme = filesystems.scheme_of(source.uri)
         raise source.error(f"to fetch from {scheme}:// install fsspec: pip install 'pailot[storage]'") from None
     try:
-        files, path = filesystems.connect(source.uri)
+        files, path = filesystems.connect(source.uri, rules)
         found, mark = filesystems.look(files, path, source.uri)
         if kept.get("mark") == mark:
             return None

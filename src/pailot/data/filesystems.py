@@ -10,12 +10,15 @@ import os
 
 from ..values import Value
 from . import oss
+from .addresses import OWN_MACHINE, NotAllowed, parse, refusal
 from .errors import DataError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
+
+    from .addresses import Rules
 
 EXTRAS = {"s3": "s3", "s3a": "s3", "oss": "oss", "hdfs": "hdfs", "viewfs": "hdfs", "webhdfs": "hdfs"}
 """The extra of this package that brings a scheme's driver."""
@@ -45,7 +48,8 @@ class Silent(DataError):
 
 
 def is_remote(uri: str) -> bool:
-    return "://" in uri and not uri.startswith("file://")
+    """Whether it is elsewhere: anything but a path of this machine."""
+    return not parse(uri).is_path
 
 
 def scheme_of(uri: str) -> str:
@@ -98,9 +102,17 @@ def check_driver(uri: str) -> None:
         raise DataError(f"{shown(uri)}: there is no driver for {scheme}://") from None
 
 
-def connect(uri: str) -> tuple[Any, str]:
-    """The file system of a URI, and the path in it."""
+def connect(uri: str, rules: Rules = OWN_MACHINE) -> tuple[Any, str]:
+    """The file system of a URI, and the path in it; NotAllowed if a job may not use it."""
+    address = parse(uri)
+    problem = refusal(address, rules)
+    if problem:
+        raise NotAllowed(f"{shown(uri)}: {problem}")
     check_driver(uri)
+    if rules.server:
+        from .network import check_endpoint
+
+        check_endpoint(address, rules)
     import fsspec
 
     options: dict[str, Any] = {"skip_instance_cache": True}  # or new credentials in the environment would not be seen
@@ -109,6 +121,8 @@ def connect(uri: str) -> tuple[Any, str]:
         options |= {key: os.environ[name] for key, name in _OSS.items() if os.environ.get(name)}
         if not os.environ.get("OSS_ENDPOINT") and not fsspec.config.conf.get("oss", {}).get("endpoint"):
             raise DataError(f"{shown(uri)}: nobody says where the bucket is: set OSS_ENDPOINT, such as {_ENDPOINT}")
+    elif rules.server and not rules.credentials:
+        options |= _nobody(scheme)
     elif scheme == "webhdfs" and os.environ.get("HADOOP_USER_NAME"):
         options |= {"user": os.environ["HADOOP_USER_NAME"]}
     try:
@@ -116,6 +130,16 @@ def connect(uri: str) -> tuple[Any, str]:
     except Exception as error:
         raise failure(uri, error) from None
     return files, str(path)
+
+
+def _nobody(scheme: str) -> dict[str, Any]:
+    """What tells a driver that it acts for nobody: else it would ask the machine that it runs on."""
+    if scheme == "s3":
+        own = os.path.expanduser("~/.aws/credentials")  # of the job's Unix user
+        return {} if os.access(own, os.R_OK) else {"anon": True}
+    if scheme == "gs":
+        return {"token": "anon"}
+    return {"anon": True} if scheme == "az" else {}
 
 
 def failure(uri: str, error: BaseException) -> DataError:

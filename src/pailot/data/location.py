@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import os
-
 from ..values import Value
 from . import filesystems
+from .addresses import OWN_MACHINE, NotAllowed, parse, refusal
 from .errors import DataError
+from .folders import real_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .addresses import Rules
 
 
 class ProvideError(DataError):
@@ -31,13 +35,22 @@ class Location(Value):
     def local(self) -> bool:
         return not filesystems.is_remote(self.uri)
 
-    def path(self, cwd: str) -> str:
-        """The path of a local one."""
-        if not self.uri.startswith("file://"):
-            return os.path.abspath(os.path.join(cwd, os.path.expanduser(self.uri)))
-        from urllib.parse import unquote
+    def path(self, cwd: str, rules: Rules = OWN_MACHINE) -> str:
+        """The path of a local one; NotAllowed if a job may not use it."""
+        try:
+            return real_path(parse(self.uri), cwd, rules)
+        except NotAllowed as problem:
+            raise self._not_allowed(str(problem)) from None
 
-        return os.path.abspath(unquote(self.uri.removeprefix("file://").removeprefix("localhost")))
+    def check(self, rules: Rules) -> None:
+        """Refuse what a job may not use, as far as its words tell."""
+        problem = refusal(parse(self.uri), rules)
+        if problem:
+            raise self._not_allowed(problem)
+
+    def _not_allowed(self, problem: str) -> NotAllowed:
+        words = "it is not allowed here (no more is said, since it holds a secret)" if self.secret else problem
+        return NotAllowed(f"{filesystems.shown(self.shown)}: {words}")
 
     def error(self, words: str, kind: type[ProvideError] = ProvideError) -> ProvideError:
         """An error about it."""

@@ -9,19 +9,37 @@ from __future__ import annotations
 
 import os
 
+from ..values import Value
+from .addresses import OWN_MACHINE
 from .errors import DataError
 from .filesystems import is_remote, shown
-from .location import Location
 from .provisions import fetch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from ..progress import Progress
     from ..protocol.model import Channels
+    from .addresses import Rules
 
 INSIDE = "/ml"
+
+
+class Filled(Value):
+    """What was made of the channels of a job."""
+
+    shown: Sequence[Sequence[str]]
+    """What of this machine is seen below the folder, as (path, place in the folder)."""
+    files: Mapping[str, str]
+    """By channel: the name of the file that its source is, where that is no folder."""
+
+    def keep(self, folder: str) -> None:
+        """Write down what `variables` has to know later; beside the folder, where no task can write."""
+        if self.files:
+            from ..runtime.atomic_json import write_record
+
+            write_record(f"{folder}.files.json", dict(self.files), durable=False)
 
 
 def make(
@@ -32,11 +50,12 @@ def make(
     *,
     mounted: bool = False,
     tell: Callable[[Progress], None] = lambda _: None,
-) -> list[tuple[str, str]]:
+    rules: Rules = OWN_MACHINE,
+) -> Filled:
     """The layout: code, configuration, a folder for each channel, with the data that the job names.
 
-    Answers what of this machine is shown below the folder, as (path, place in the folder): by links, unless they are
-    `mounted` there, for reading only, by a container or sandbox.
+    What is on this machine is shown by links, unless it is `mounted` there, for reading only, by a container or sandbox. On a
+    server it is always a link: what a path leads to may be another thing by the time it is mounted.
     """
     for part in ("usercode", "input/config", "input/data", *(f"output/{each}" for each in channels.outputs)):
         os.makedirs(os.path.join(folder, part), exist_ok=True)
@@ -46,7 +65,7 @@ def make(
         with open(os.path.join(folder, "input/config/hyperparameters.json"), "w", encoding="utf-8") as stream:
             json.dump(dict(channels.hyperparameters), stream)
     if channels.code:
-        _bring_code(channels.code, os.path.join(folder, "usercode"), cache, cwd, tell)
+        _bring_code(channels.code, os.path.join(folder, "usercode"), cache, cwd, tell, rules)
     seen = []
     files: dict[str, str] = {}
     for name in channels.inputs:
@@ -55,7 +74,7 @@ def make(
         if not source:
             os.makedirs(os.path.join(folder, place), exist_ok=True)
             continue
-        path = fetch(source, cache, cwd, f"input {name}", tell)
+        path = fetch(source, cache, cwd, f"input {name}", tell, rules)
         if not os.path.isdir(path):
             files[name] = os.path.basename(path)
         if is_remote(source):
@@ -64,12 +83,8 @@ def make(
         else:
             place = place if os.path.isdir(path) else f"{place}/{os.path.basename(path)}"
             seen.append((path, place))
-            _show(path, os.path.join(folder, place), mounted=mounted)
-    if files:
-        from ..runtime.atomic_json import write_record
-
-        write_record(f"{folder}.files.json", files, durable=False)
-    return seen
+            _show(path, os.path.join(folder, place), mounted=mounted and not rules.server)
+    return Filled(seen, files)
 
 
 def _show(path: str, place: str, *, mounted: bool) -> None:
@@ -83,9 +98,9 @@ def _show(path: str, place: str, *, mounted: bool) -> None:
         os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o444))
 
 
-def of_this_machine(channels: Channels, cwd: str) -> list[str]:
-    """The paths of inputs that are here."""
-    return [Location(uri, uri).path(cwd) for uri in channels.sources.values() if not is_remote(uri)]
+def places(channels: Channels) -> list[str]:
+    """All addresses that a job's channels name, inputs, outputs and code."""
+    return [*channels.sources.values(), *channels.targets.values(), *([channels.code] if channels.code else [])]
 
 
 def fetched(channels: Channels) -> list[str]:
@@ -115,9 +130,9 @@ def _spelled(name: str) -> str:
     return "".join(c if c.isascii() and c.isalnum() else "_" for c in name).upper()
 
 
-def _bring_code(source: str, target: str, cache: str, cwd: str, tell: Callable[[Progress], None]) -> None:
+def _bring_code(source: str, target: str, cache: str, cwd: str, tell: Callable[[Progress], None], rules: Rules) -> None:
     """A folder is copied, an archive unpacked: what a task writes beside its code is not the user's."""
-    path = fetch(source, cache, cwd, "code", tell)
+    path = fetch(source, cache, cwd, "code", tell, rules)
     if os.path.isdir(path):
         _copy(path, target)
         return

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import re
 
+from .addresses import OWN_MACHINE, WEB, parse
 from .download import from_http, from_store, pour
+from .folders import may_read, open_file, whoever_we_are
 from .location import Location, ProvideError, Unreachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ..planning import Plan, Provision, RolePlan
     from ..progress import Progress
+    from .addresses import Rules
     from .download import MeterOf
 
 IGNORE_FILE = ".pailotignore"
@@ -22,7 +25,9 @@ _LONGEST_NAME = 200
 _VARIABLE = re.compile(r"\$(?:\{(PAI_\w+)\}|(PAI_\w+))", re.ASCII)
 
 
-def provide(plan: Plan, attempt_folder: str, cache: str, *, cwd: str = "") -> dict[str, dict[str, str]]:
+def provide(
+    plan: Plan, attempt_folder: str, cache: str, *, cwd: str = "", rules: Rules = OWN_MACHINE
+) -> dict[str, dict[str, str]]:
     """Fetch what the roles ask for and make the job's ssh key: for each role, the paths by variable.
 
     Relative paths start from `cwd`. Code is brought by `bring_code`, once the working directories are there.
@@ -36,7 +41,7 @@ def provide(plan: Plan, attempt_folder: str, cache: str, *, cwd: str = "") -> di
                 source = _source(plan, role, each)
                 wanted = source.uri, each.sha256
                 if wanted not in fetched:
-                    fetched[wanted] = _fetch(source, each.sha256, cache, cwd)
+                    fetched[wanted] = _fetch(source, each.sha256, cache, cwd, rules)
                 paths[each.variable] = fetched[wanted]
             elif each.kind == "ssh-key":
                 paths[each.variable] = _ssh_key(attempt_folder, plan.full_name)
@@ -53,6 +58,7 @@ def bring_code(
     cwd: str = "",
     private: bool = True,
     leave_out: Iterable[str] = (),
+    rules: Rules = OWN_MACHINE,
 ) -> None:
     """Put the code that the roles ask for into the working directory of each (role, index), below its own name.
 
@@ -68,7 +74,7 @@ def bring_code(
             done.add((each.source, work))
             if each.source not in found:
                 source = _source(plan, plan.roles[role], each)
-                path = _fetch(source, each.sha256, cache, cwd)
+                path = _fetch(source, each.sha256, cache, cwd, rules)
                 name = os.path.basename(source.shown.rstrip("/") if source.local else path)
                 found[each.source] = path, "" if name in (".", "..") else name
             path, name = found[each.source]
@@ -83,6 +89,14 @@ def bring_code(
 
 
 # Where things come from
+
+
+def sources(plan: Plan) -> Iterator[tuple[str, Location]]:
+    """Everything that the roles ask for and that is somewhere, as (role, where); with secrets."""
+    for role in plan.roles.values():
+        for each in role.provisions:
+            if each.kind in ("fetch", "code"):
+                yield role.name, _source(plan, role, each)
 
 
 def _source(plan: Plan, role: RolePlan, each: Provision) -> Location:
@@ -119,17 +133,31 @@ def with_secrets(plan: Plan, shown: str) -> str:
 def _nobody(_: Progress) -> None: ...
 
 
-def fetch(uri: str, cache: str, cwd: str = "", what: str = "", tell: Callable[[Progress], None] = _nobody) -> str:
+def fetch(
+    uri: str,
+    cache: str,
+    cwd: str = "",
+    what: str = "",
+    tell: Callable[[Progress], None] = _nobody,
+    rules: Rules = OWN_MACHINE,
+) -> str:
     """The path of what a URI names: where it is on this machine, else of a copy in the cache."""
-    return _fetch(Location(uri, uri), "", cache, cwd, what, tell)
+    return _fetch(Location(uri, uri), "", cache, cwd, rules, what, tell)
 
 
 def _fetch(
-    source: Location, wanted: str, cache: str, cwd: str, what: str = "", tell: Callable[[Progress], None] = _nobody
+    source: Location,
+    wanted: str,
+    cache: str,
+    cwd: str,
+    rules: Rules,
+    what: str = "",
+    tell: Callable[[Progress], None] = _nobody,
 ) -> str:
     """The path of something, which is brought into the cache unless it is on this machine; `wanted` is its SHA-256 sum."""
+    source.check(rules)
     if source.local:
-        return _check_local(source, source.path(cwd), wanted)
+        return _check_local(source, source.path(cwd, rules), wanted, rules)
     from hashlib import sha256
     from time import time
 
@@ -145,7 +173,7 @@ def _fetch(
             kept = _kept(place, target)
             if kept and (kept["sha256"] == wanted if wanted else kept["fetched"] >= asked):
                 return target  # just what is needed, or brought while we waited
-            _bring(source, wanted, place, target, {} if wanted else kept, lambda total: Meter(what, total, tell))
+            _bring(source, wanted, place, target, {} if wanted else kept, lambda total: Meter(what, total, tell), rules)
         finally:
             os.close(lock)
     except OSError as error:
@@ -153,29 +181,32 @@ def _fetch(
     return target
 
 
-def _check_local(source: Location, path: str, wanted: str) -> str:
+def _check_local(source: Location, path: str, wanted: str, rules: Rules) -> str:
+    if rules.server and not may_read(path):
+        raise source.error(f"{whoever_we_are()} may not read it")
     if not os.path.exists(path):
         raise source.error("there is no such file" + ("" if source.secret or source.uri == path else f" ({path})"))
     if wanted:
         if os.path.isdir(path):
             raise source.error("is a folder, of which there is no SHA-256 sum")
         try:
-            with open(path, "rb") as stream:
+            with open(open_file(path, rules), "rb") as stream:
                 _check_sum(source, pour(stream, None), wanted)
         except OSError as error:
             raise source.error(f"cannot be read: {error.strerror}") from None
     return path
 
 
-def _bring(source: Location, wanted: str, place: str, target: str, kept: Mapping[str, Any], meter_of: MeterOf) -> None:
+def _bring(
+    source: Location, wanted: str, place: str, target: str, kept: Mapping[str, Any], meter_of: MeterOf, rules: Rules
+) -> None:
     """Fetch into the cache, all or nothing; an old copy stays if it is still right, or if nobody answers."""
     from time import time
 
     part = f"{place}.part"
     _remove(part)
     try:
-        scheme = source.uri.partition("://")[0].lower()
-        news = (from_http if scheme in ("http", "https") else from_store)(source, part, kept, meter_of)
+        news = (from_http if parse(source.uri).scheme in WEB else from_store)(source, part, kept, meter_of, rules)
         if news is None:
             return
         if wanted:

@@ -14,9 +14,9 @@ import os
 import stat
 
 from ..values import Value
-from . import filesystems, multipart
+from . import filesystems, folders, multipart
+from .addresses import OWN_MACHINE, NotAllowed, parse
 from .errors import DataError
-from .location import Location
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, TypeVar
 
     from ..progress import Meter, Progress
+    from .addresses import Rules
     from .upload_journal import UploadJournal
 
     Item = TypeVar("Item")
@@ -69,13 +70,39 @@ class Tree(Value):
         return sum(each.size for each in self.files)
 
 
-def scan(root: str) -> Tree:
+class _Places:
+    """How paths of this machine are reached: as they are, or on a server by way of folders that are held."""
+
+    def __init__(self, rules: Rules, base: str) -> None:
+        self.rules, self._base = rules, base
+        self._held: dict[str, folders.Held] = {}
+
+    def of(self, path: str, *, create: bool = False) -> str:
+        """A path that leads where `path` says, and nowhere else."""
+        parent, name = os.path.split(path)
+        return self.folder(parent, create=create).place(name) if self.rules.server else path
+
+    def folder(self, path: str, *, create: bool = False) -> folders.Held:
+        held = self._held.get(path)
+        if held is None:
+            if self.rules.server and f"{path}/".startswith(f"{self._base}/"):
+                held = folders.hold_below(self._base, [each for each in path[len(self._base) :].split("/") if each])
+            else:
+                held = folders.hold(path, self.rules, create=create)
+            self._held[path] = held
+        return held
+
+
+def scan(root: str, places: _Places | None = None) -> Tree:
     """A link to a file inside counts as that file."""
+    where = (places or _Places(OWN_MACHINE, "")).of(root)
+    if places and places.rules.server and not stat.S_ISDIR(os.lstat(where).st_mode):
+        raise NotAllowed("what the tasks left in its place is no folder")
     files: list[Leaf] = []
     folders: list[str] = []
     left_out: list[str] = []
     ours, me = True, os.geteuid()
-    inside = os.path.realpath(root) + "/"
+    inside = os.path.realpath(where) + "/"
 
     def walk(folder: str, below: str) -> None:
         nonlocal ours
@@ -95,7 +122,7 @@ def scan(root: str) -> Tree:
             else:
                 left_out.append(name)
 
-    walk(root, "")
+    walk(where, "")
     return Tree(root, tuple(files), tuple(folders), tuple(left_out), ours)
 
 
@@ -105,18 +132,24 @@ def publish(
     cwd: str,
     journal: UploadJournal,
     tell: Callable[[Progress], None] = lambda _: None,
+    rules: Rules = OWN_MACHINE,
 ) -> list[str]:
-    """Bring outputs to their targets, all or none; answers what is worth a word. `folder` holds one folder for each."""
+    """Bring outputs to their targets, all or none; answers what is worth a word. `folder` holds one folder for each.
+
+    On a server, `folder` is `ml/output` in the folder of an attempt; only the latter is ours, the tasks could change the rest.
+    """
     from ..progress import Meter
 
-    undo(journal)
+    base = os.path.dirname(os.path.dirname(folder))
+    undo(journal, rules, base)
+    places = _Places(rules, base)
     notes: list[str] = []
     begun: list[tuple[str, str, Delivery]] = []
     name = target = ""
     try:
         for name, target in targets.items():
-            tree = scan(os.path.join(folder, name))
-            delivery = _delivery(tree, target, cwd, journal)
+            tree = scan(os.path.join(folder, name), places)
+            delivery = _delivery(tree, target, cwd, journal, places)
             begun.append((name, target, delivery))
             meter = Meter(f"output {name}", tree.size, tell)
             delivery.send(meter)
@@ -156,18 +189,20 @@ def _undo_all(deliveries: Sequence[Delivery], journal: UploadJournal) -> None:
         journal.settled()
 
 
-def undo(journal: UploadJournal) -> None:
+def undo(journal: UploadJournal, rules: Rules = OWN_MACHINE, base: str = "") -> None:
     """Remove what an earlier process began and did not end."""
+    places = _Places(rules, base)
     connected: dict[str, Any] = {}
     entries = journal.open()
     for each in entries:
         kind, uri = each["kind"], each.get("uri", "")
         try:
             if kind in ("moved", "folder"):
-                _move_back(each["path"], each["root"]) if kind == "moved" else _remove_local(each["path"])
+                path = places.of(each["path"])
+                _move_back(path, places.of(each["root"])) if kind == "moved" else _remove_local(path)
                 continue
             if uri not in connected:
-                connected[uri] = filesystems.connect(uri)
+                connected[uri] = filesystems.connect(uri, rules)
             files, path = connected[uri]
             if kind == "shown":
                 if files.exists(each["path"]) and not files.exists(each["near"]):
@@ -188,10 +223,11 @@ def undo(journal: UploadJournal) -> None:
         journal.settled()
 
 
-def _delivery(tree: Tree, target: str, cwd: str, journal: UploadJournal) -> Delivery:
-    if not filesystems.is_remote(target):
-        return _Folder(tree, Location(target, target).path(cwd).rstrip("/") or "/", journal)
-    files, path = filesystems.connect(target)
+def _delivery(tree: Tree, target: str, cwd: str, journal: UploadJournal, places: _Places) -> Delivery:
+    address = parse(target)
+    if address.is_path:
+        return _Folder(tree, folders.real_path(address, cwd, places.rules).rstrip("/") or "/", journal, places)
+    files, path = filesystems.connect(target, places.rules)
     path = path.rstrip("/")
     found = multipart.bucket_of(files, path)
     if found is None:
@@ -222,64 +258,45 @@ def _each(work: Callable[[Item], object], items: Iterable[Item]) -> None:
 
 
 class _Folder:
-    def __init__(self, tree: Tree, target: str, journal: UploadJournal) -> None:
-        self._tree, self._target, self._journal = tree, target, journal
-        parent, name = os.path.split(target)
-        self._near = os.path.join(parent, f".pailot-{name}-{os.urandom(4).hex()}")
+    def __init__(self, tree: Tree, target: str, journal: UploadJournal, places: _Places) -> None:
+        self._tree, self._target, self._journal, self._places = tree, target, journal, places
+        self._parent, name = os.path.split(target)
+        self._near = os.path.join(self._parent, f".pailot-{name}-{os.urandom(4).hex()}")
         self._fresh = False
 
     def send(self, meter: Meter) -> None:
-        os.makedirs(os.path.dirname(self._target), exist_ok=True)
-        if self._tree.ours and _same_device(self._tree.root, os.path.dirname(self._target)):
+        parent = self._places.folder(self._parent, create=True)
+        root = self._places.of(self._tree.root)
+        if self._tree.ours and os.stat(root).st_dev == os.fstat(parent.descriptor).st_dev:
             self._journal.note("moved", path=self._near, root=self._tree.root)
-            os.rename(self._tree.root, self._near)
+            os.rename(root, self._places.of(self._near))
             meter.add(self._tree.size)
         else:
             self._journal.note("folder", path=self._near)
-            self._copy(meter)
-
-    def _copy(self, meter: Meter) -> None:
-        from shutil import copytree
-
-        def copy(source: str, target: str, *, follow_symlinks: bool = True) -> str:  # noqa: ARG001  # links never come here
-            from shutil import copystat
-
-            with open(source, "rb") as stream, open(target, "xb") as out:
-                while chunk := stream.read(CHUNK):
-                    out.write(chunk)
-                    meter.add(len(chunk))
-            copystat(source, target)
-            return target
-
-        copytree(self._tree.root, self._near, symlinks=True, copy_function=copy)
+            folders.copy_tree(root, parent, os.path.basename(self._near), meter.add)
 
     def appear(self) -> None:
-        if not os.path.isdir(self._target) or not os.listdir(self._target):
+        near, target = self._places.of(self._near), self._places.of(self._target)
+        if not os.path.isdir(target) or not os.listdir(target):
             self._journal.note("moved", path=self._target, root=self._near)
-            os.rename(self._near, self._target)  # over an empty folder, too
+            os.rename(near, target)  # over an empty folder, too
             self._fresh = True
             return
-        for parent, _, files in os.walk(self._near):
-            into = os.path.normpath(os.path.join(self._target, os.path.relpath(parent, self._near)))
-            os.makedirs(into, exist_ok=True)
-            for file in files:
-                os.replace(os.path.join(parent, file), os.path.join(into, file))
-        _remove_local(self._near)
+        with folders.hold_entry(near) as origin, folders.hold_entry(target, follow=not self._places.rules.server) as into:
+            folders.merge(origin.descriptor, into.descriptor, self._places.rules)
+        _remove_local(near)
 
     def undo(self) -> None:
+        near = self._places.of(self._near)
         if self._fresh:
-            _move_back(self._target, self._near)
-        _move_back(self._near, self._tree.root)  # the task's work is not lost
-        _remove_local(self._near)
+            _move_back(self._places.of(self._target), near)
+        _move_back(near, self._places.of(self._tree.root))  # the task's work is not lost
+        _remove_local(near)
 
 
 def _move_back(path: str, root: str) -> None:
     if os.path.lexists(path) and not os.path.lexists(root):
         os.rename(path, root)
-
-
-def _same_device(first: str, second: str) -> bool:
-    return os.stat(first).st_dev == os.stat(second).st_dev
 
 
 def _remove_local(path: str) -> None:

@@ -10,11 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-NAME = "outputs.ledger"
-
 
 class UploadJournal:
-    """A file of lines, in the folder of an attempt."""
+    """A file of lines, in the folder of a run."""
 
     def __init__(self, path: str) -> None:
         self.path = path

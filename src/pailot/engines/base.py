@@ -5,6 +5,7 @@ An engine is handed one attempt of a job and is then observed; it is never asked
 
 from __future__ import annotations
 
+from ..data.addresses import OWN_MACHINE
 from ..errors import PailotError
 from ..values import Value
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
     from typing import Any, Protocol, TypeVar
 
+    from ..data.addresses import Rules
     from ..planning import Plan
 
     Answer = TypeVar("Answer")
@@ -44,6 +46,8 @@ class Attempt(Value):
     """What every process that stands for a task keeps open beside its own: the lock of the run."""
     code: str = ""
     """A folder whose content each task finds, as its own copy, in its working directory; it was sent along with the job."""
+    rules: Rules = OWN_MACHINE
+    """What the job may open: everything on a user's own machine, little on a server."""
     run_as: str = ""
     """The Unix user whose processes the tasks are to be; empty for our own. An engine that cannot do so refuses."""
 

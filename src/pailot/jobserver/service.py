@@ -16,6 +16,7 @@ import json
 import os
 import time
 
+from ..data import server_rules
 from ..lifecycle.states import FINAL_JOB_STATES, WAITING
 from ..runtime import logs as log_files
 from ..runtime.removing import remove_tree
@@ -35,7 +36,7 @@ from .logs import Log
 from .models import CapacityReport, ClusterUse, Shares, Standing, TaskView
 from .notifications import Notices
 from .policy import Policy
-from .submission import Reader, check_folders, demand
+from .submission import Reader, check_places, demand
 from .unix_users import UnixUsers
 
 TYPE_CHECKING = False
@@ -81,6 +82,7 @@ class Team:
         self.code = CodeStore(self.home, Quota(int(settings["code_quota_mb"] * 1_000_000), int(settings["code_quota_files"])))
         self.box = SecretBox(self.home)
         self.environment = environment
+        self.rules = server_rules.read(settings)
         self.unix = UnixUsers(settings["unix_users"], lambda name: getattr(store.accounts.user(name), "unix_user", None))
         self.writer = Writer(store, asyncio.get_running_loop())
         self.machine = machine
@@ -152,8 +154,7 @@ class Team:
         if not caller.admin or plan.virtual_cluster not in self.clusters:
             self.policy.check_cluster(caller, plan.virtual_cluster, frozenset(self.clusters))
         self._check_skus(prepared)
-        if not caller.admin:
-            check_folders(plan, self.engine, self.settings["storage_folders"])
+        check_places(job, plan, self.rules)
         self.unix.check(caller.name)
         if (caller.name, plan.name) in self.floor.names:
             raise Conflict(f"Job {caller.name}~{plan.name} already exists.")
@@ -610,12 +611,21 @@ class Team:
             environment=self.unix.environment(run_as, self.environment),
             secrets=prepared.values,
             hidden=prepared.hidden,
-            cache=self.settings.cache,
+            cache=self._cache(record.user, run_as),
             home=self.home,
             rotate_bytes=int(self.settings.log_rotate_mb * 1_000_000),
             code=self.code.tree(record.code) if record.code else "",
             run_as=run_as,
+            rules=self.rules,
         )
+
+    def _cache(self, user: str, run_as: str) -> str:
+        """A user's own: what one has fetched is nobody else's. Where tasks are another's, it is where that user gets to."""
+        from urllib.parse import quote
+
+        if run_as:
+            return os.path.join(self.home, "cache", f"unix-{run_as}")
+        return os.path.join(self.settings.cache, "users", f"user-{quote(user, safe='')}")
 
 
 def _amounts(name: str, labels: str, of: Capacity) -> dict[str, float]:

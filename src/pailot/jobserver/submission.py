@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 
-from ..data.filesystems import is_remote
-from ..data.location import Location
+from ..data.addresses import parse
+from ..data.job_places import refusals
 from ..planning import check, plan
 from ..planning.plugins import exists as is_plugin
 from ..protocol import InvalidJob, read
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from ..data.addresses import Rules
     from ..library import Library
     from ..planning import Plan
     from ..protocol import Job
@@ -97,7 +97,7 @@ class Reader:
 def _without_local_code(job: Job, made: Plan, *, with_code: bool) -> Plan:
     """A folder of the submitter's machine means nothing here: its content was sent along, or the job cannot run."""
     code = made.options.code
-    if not code or ("://" in code and not code.startswith("file:")):
+    if not code or not parse(code).is_path:
         return made
     if not with_code:
         words = f"the code folder '{code}' is not on the server; submit the job with it (pailot submit --code)"
@@ -112,21 +112,16 @@ def _without_local_code(job: Job, made: Plan, *, with_code: bool) -> Plan:
 def _check_channels(job: Job, made: Plan) -> None:
     """Code for /ml is sent along, too, or fetched from elsewhere."""
     channels = made.options.channels
-    if channels and channels.code and not is_remote(channels.code):
+    if channels and channels.code and parse(channels.code).is_path:
         words = f"the code '{channels.code}' is not on the server; send it along (pailot submit --code), or name a URI"
         raise Invalid(words, [job.problem("code-folder", words, ("extras", "pailot", "channels", "code"))])
 
 
-def check_folders(made: Plan, engine: str, storages: Sequence[str]) -> None:
-    """A container shows only what its job may see: of this machine the storages' folders, and what lies in them."""
-    channels = made.options.channels
-    if engine != "docker" or channels is None:
-        return
-    allowed = [os.path.realpath(each.partition("=")[2].strip()) for each in storages]
-    for name, uri in (*channels.sources.items(), *channels.targets.items()):
-        path = "" if is_remote(uri) else os.path.realpath(Location(uri, uri).path("/"))
-        if path and not any(f"{path}/".startswith(f"{folder.rstrip('/')}/") for folder in allowed):
-            raise Invalid(f"the channel '{name}' is in no storage of this server: {uri} (setting storage_folders)")
+def check_places(job: Job, made: Plan, rules: Rules) -> None:
+    """Refuse a job that names places which it may not use; it is asked again when they are opened."""
+    found = [job.problem("place-refused", words, field) for field, words in refusals(made, rules)]
+    if found:
+        raise Invalid("; ".join(each.message for each in found), found)
 
 
 def demand(made: Plan) -> tuple[int, int, int]:

@@ -69,6 +69,7 @@ CODES: dict[str, str] = {
     "ignored-key": WARNING,
     "openpai-refuses": WARNING,
     "plugin-note": WARNING,
+    "place-refused": ERROR,
     "code-folder": WARNING,
     "auth-file": WARNING,
     "lossy-conversion": WARNING,

@@ -13,6 +13,7 @@ MARK = "PAILOT_TASK_MARK"
 """The variable by which the processes of a task are found when all of ours were killed at once."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
 _libc = None
 
 
@@ -26,6 +27,11 @@ def end_with_parent(number: int, parent: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os.kill(os.getpid(), number)  # it was quicker
+
+
+def gain_no_privileges() -> None:
+    """From now on no program that this process starts gives it more rights than it has."""
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def _prctl(option: int, value: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 
+from ..data.addresses import OWN_MACHINE
 from ..engines.base import LOST, Attempt
 from ..engines.registry import GO_ON
 from ..errors import PailotError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
     from typing import Any, TypeAlias, TypeVar
 
+    from ..data.addresses import Rules
     from ..engines.base import Engine
     from ..planning import Plan
     from ..progress import Progress
@@ -55,6 +57,8 @@ class Surroundings(Value):
     """The job file with its secrets in clear, where the engine hands the whole job on; never written."""
     run_as: str = ""
     """The Unix user whose processes the tasks are; empty for our own."""
+    rules: Rules = OWN_MACHINE
+    """What the job may open."""
 
 
 class Watcher:
@@ -179,9 +183,7 @@ class Driver:
         from .publish_outputs import publish
 
         attempt = self.folder.attempt(number)
-        done = yield from publish(
-            channels, attempt, self.surroundings.cwd, self.progressed, self._asked_to_stop, self.surroundings.run_as
-        )
+        done = yield from publish(channels, attempt, self.surroundings, self.progressed, self._asked_to_stop)
         for words in done.notes:
             self._happened("waiting", reason=words)
         if done.stopped:
@@ -220,6 +222,7 @@ class Driver:
             home=surroundings.home,
             descriptors=self.descriptors,
             run_as=surroundings.run_as,
+            rules=surroundings.rules,
             code=surroundings.code,
             source=surroundings.source,
         )

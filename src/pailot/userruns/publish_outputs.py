@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 
-from ..data import upload_journal
+from ..data.job_user import enter
+from ..data.upload_journal import UploadJournal
 from ..engines.preparation.background_child import News, stops_when_told
 from ..engines.preparation.child_registry import CHILDREN
-from ..engines.preparation.unix_owner import Owner, acting
+from ..engines.preparation.unix_owner import Owner
 from ..errors import PailotError
-from ..runtime.atomic_json import read_record, write_record
+from ..runtime.processes import end_with_parent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Mapping
 
+    from ..data.addresses import Rules
     from ..progress import Progress
     from ..protocol.model import Channels
+    from .driver import Surroundings
 
 LOOK_SECONDS = 0.02
 CLEANING_SECONDS = 30.0
 """What it may take, when it is to stop, to remove what it has sent."""
 
-NEEDED = ("json", "shutil", "urllib.parse", "concurrent.futures.thread", "..progress", "..data.upload")
-"""What is loaded before another user's rights are taken: he may not be able to read our Python."""
+LONGEST_RESULT_BYTES = 1024 * 1024
 
 
 class Published:
@@ -38,15 +41,16 @@ class Published:
 def publish(
     channels: Channels,
     attempt: str,
-    cwd: str,
+    around: Surroundings,
     hear: Callable[[Progress], None] = lambda _: None,
     stopped: Callable[[], bool] = lambda: False,
-    run_as: str = "",
 ) -> Generator[float | None, None, Published]:
-    """Steps of a driver. Other runs of the same driver go on meanwhile; it is done with the rights of `run_as`."""
+    """Steps of a driver. Other runs of the same driver go on meanwhile; on a server it is done as the job's user."""
     news = News()
+    result = os.memfd_create("result", os.MFD_CLOEXEC)
+    places = tuple(channels.targets.values())
     try:
-        pid = _fork(lambda: _publish(channels, attempt, cwd, news), attempt, (news.writer,), run_as)
+        pid = _fork(lambda: _publish(channels, attempt, around, news), attempt, (news.writer, result), around, places)
         told = None
         pause = LOOK_SECONDS
         while not _ended(pid):
@@ -59,13 +63,14 @@ def publish(
                 _signal(pid, signal.SIGTERM if time.monotonic() - told < CLEANING_SECONDS else signal.SIGKILL)
         for each in news.read():
             hear(each)
+        found = _read(result)
     finally:
         news.close()
-    found = read_record(_result(attempt))
+        os.close(result)
     if found is not None:
-        return Published(str(found["error"]), list(found["notes"]))
+        return found
     # It did not come to its end. What it may have left is removed by another, who has nothing else to do.
-    pid = _fork(lambda: _clean(attempt), attempt, (), run_as)
+    pid = _fork(lambda: _clean(attempt, around.rules), attempt, (), around, places)
     while not _ended(pid):
         yield time.monotonic() + LOOK_SECONDS
     if told is not None:
@@ -73,7 +78,14 @@ def publish(
     return Published("the process that brings the outputs away was killed")
 
 
-def _fork(work: Callable[[], dict[str, object] | None], attempt: str, keep: tuple[int, ...], run_as: str) -> int:
+def _fork(
+    work: Callable[[], Mapping[str, object] | None],
+    attempt: str,
+    keep: tuple[int, ...],
+    around: Surroundings,
+    places: tuple[str, ...],
+) -> int:
+    """A child that does something as the job's user; the last descriptor of `keep` takes what it tells."""
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -81,62 +93,67 @@ def _fork(work: Callable[[], dict[str, object] | None], attempt: str, keep: tupl
         try:
             stops_when_told(parent)
             CHILDREN.keep_only(keep)  # locks and pipes of other runs
-            _hand_over(attempt, run_as)
-            with acting(run_as):
-                found = work()
+            if around.run_as:
+                _give_journal(attempt, around.run_as)
+            enter(around.rules, around.run_as, places)
+            end_with_parent(signal.SIGTERM, parent)  # who changes his user is no longer told
+            found = work()
             if found is not None:
-                write_record(_result(attempt), found)
+                os.write(keep[-1], json.dumps(found).encode())
             status = 0
         finally:
             os._exit(status)
     return pid
 
 
-def _hand_over(attempt: str, run_as: str) -> None:
+def _read(result: int) -> Published | None:
+    """What the child told. It is another user's process: nothing is taken for granted."""
+    try:
+        found = json.loads(os.pread(result, LONGEST_RESULT_BYTES, 0))
+        return Published(str(found["error"]), [str(each) for each in found["notes"]])
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _give_journal(attempt: str, run_as: str) -> None:
     """Whoever does it keeps the journal; that it is his own does no harm, for it is only read with his rights."""
-    if run_as:
-        from importlib import import_module
-
-        for each in NEEDED:
-            import_module(each, __package__)
-        path = _journal(attempt).path
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        os.chown(path, *Owner(run_as).ids)
+    held = os.open(_journal(attempt).path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    os.fchown(held, *Owner(run_as).ids)
+    os.close(held)
 
 
-def _publish(channels: Channels, attempt: str, cwd: str, news: News) -> dict[str, object]:
+def _publish(channels: Channels, attempt: str, around: Surroundings, news: News) -> dict[str, object]:
     from ..data.upload import publish
 
-    _clean_earlier(attempt)
+    _clean_earlier(attempt, around.rules)
+    folder = os.path.join(attempt, "ml", "output")
     try:
-        notes = publish(channels.targets, os.path.join(attempt, "ml", "output"), cwd, _journal(attempt), news.tell)
+        notes = publish(channels.targets, folder, around.cwd, _journal(attempt), news.tell, around.rules)
     except PailotError as error:
         return {"error": str(error), "notes": []}
     return {"error": "", "notes": notes}
 
 
-def _clean_earlier(attempt: str) -> None:
+def _clean_earlier(attempt: str, rules: Rules) -> None:
     """What earlier attempts of the same run left, whose driver was killed."""
     parent, number = os.path.split(attempt)
     for earlier in range(int(number) if number.isdigit() else 0):
-        _clean(os.path.join(parent, str(earlier)))
+        _clean(os.path.join(parent, str(earlier)), rules)
 
 
-def _clean(attempt: str) -> None:
+def _clean(attempt: str, rules: Rules) -> None:
     from ..data.upload import undo
 
     try:
-        undo(_journal(attempt))
+        undo(_journal(attempt), rules, attempt)
     except PailotError:
         pass  # nobody is there; the journal still says what is to be removed
 
 
-def _journal(attempt: str) -> upload_journal.UploadJournal:
-    return upload_journal.UploadJournal(os.path.join(attempt, upload_journal.NAME))
-
-
-def _result(attempt: str) -> str:
-    return os.path.join(attempt, "outputs.json")
+def _journal(attempt: str) -> UploadJournal:
+    """In the folder of the run: the tasks can write to that of the attempt, and would have things removed for them."""
+    attempts, number = os.path.split(attempt)
+    return UploadJournal(os.path.join(os.path.dirname(attempts), f"outputs-{number}.ledger"))
 
 
 def _signal(pid: int, number: int) -> None:

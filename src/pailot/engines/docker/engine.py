@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ...data.addresses import folder_of
 from ...data.ml_mounts import CONTAINED
 from ...runtime import container_shim  # noqa: F401  # or each shim would load it by itself
 from ...runtime.task_spec import Container
@@ -81,7 +82,7 @@ class DockerEngine(LocalEngine):
     ) -> Generator[float | None, None, Mapping[str, Mapping[str, str]]]:
         self.program = yield from self._bring_images(attempt, stopped)
         provided = yield from super()._provide(attempt, works, stopped)
-        brought = {os.path.dirname(path) for paths in provided.values() for path in paths.values()}
+        brought = {_to_mount(path, attempt) for paths in provided.values() for path in paths.values()}
         self._fetched = {folder for folder in brought if not f"{folder}/".startswith(f"{attempt.folder}/")}
         self._common = ()
         return provided
@@ -115,14 +116,12 @@ class DockerEngine(LocalEngine):
     def _words_for_all(self, attempt: Attempt) -> tuple[str, ...]:
         """What the containers of an attempt have in common."""
         program, chosen = self._program, self.choices
-        base = attempt.cwd if attempt.work_dir in ("", workdir.SHARED) else os.path.join(attempt.cwd, attempt.work_dir)
-        base = os.path.abspath(os.path.expanduser(base))
         run = os.path.basename(os.path.dirname(os.path.dirname(attempt.folder)))
         common = [
-            *run_arguments.work_mount(base),
+            *(run_arguments.work_mount(_base(attempt)) if attempt.cwd or attempt.work_dir else ()),
             *run_arguments.mount(attempt.folder),
             *run_arguments.mount(attempt.checkpoints),
-            *(word for each in sorted(self._fetched) for word in run_arguments.mount(each, read_only=True)),
+            *(word for each in sorted({*self._fetched, *self.roots}) for word in run_arguments.mount(each, read_only=True)),
             *run_arguments.more_mounts(chosen.mounts),
             *run_arguments.storages(attempt.plan, chosen.storages),
             *run_arguments.user(program, chosen.user),
@@ -213,6 +212,17 @@ class DockerEngine(LocalEngine):
         if self.network and self.program:
             self.program.run("network", "rm", self.network)
             self.network = ""
+
+
+def _base(attempt: Attempt) -> str:
+    """The folder where tasks work that is the user's own. A server has none: its tasks work below the attempt's folder."""
+    base = attempt.cwd if attempt.work_dir in ("", workdir.SHARED) else os.path.join(attempt.cwd, attempt.work_dir)
+    return os.path.abspath(os.path.expanduser(base))
+
+
+def _to_mount(path: str, attempt: Attempt) -> str:
+    """What a container has to see for a file that was brought: its folder in the cache, or the folder of the settings."""
+    return folder_of(path, attempt.rules) or os.path.dirname(path)
 
 
 def _say_nothing(_: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...data.server_rules import storage_folders
 from ...settings import BadSetting, Settings
 from ...values import Value
 
@@ -28,19 +29,13 @@ class Choices(Value):
 def read() -> Choices:
     """The settings in force."""
     settings = Settings()
-    folders: dict[str, str] = {}
-    for each in settings["storage_folders"]:
-        name, equals, folder = each.partition("=")
-        if not equals or not folder.startswith("/"):
-            raise BadSetting(f"storage_folders: '{each}' should be NAME=/FOLDER")
-        folders[name.strip()] = folder.strip()
     return Choices(
         command=settings["container_command"],
         network=_one_of(settings, "container_network", HOST, BRIDGE),
         pull=_one_of(settings, "image_pull", MISSING, ALWAYS, NEVER),
         user=_one_of(settings, "container_user", CALLER, ROOT),
         mounts=tuple(settings["container_mounts"]),
-        storages=folders,
+        storages=storage_folders(settings),
     )
 
 

@@ -8,6 +8,7 @@ import signal
 import time
 
 from ...data import ml_folders
+from ...data.addresses import folder_of
 from ...lifecycle.states import LAUNCHER_LOST
 from ...planning import placement as placing
 from ...runtime import cgroups, cleanup, processes
@@ -24,7 +25,7 @@ from ..preparation.ports import Ports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
     from typing import Any
 
     from ...data.ml_mounts import View
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ...progress import Progress
     from ...protocol.model import Channels
     from ..base import Attempt
+    from ..preparation.background_child import Whose
     from ..preparation.gpus import Gpu
     from ..preparation.unix_owner import Owner
 
@@ -69,6 +71,8 @@ class LocalEngine:
         """A descriptor that becomes readable when the run is to stop, for waits of our own."""
         self.shown: Sequence[tuple[str, str]] = ()
         """What of this machine the tasks see below /ml, as (path, place there)."""
+        self.roots: Sequence[str] = ()
+        """Folders of the settings that links below /ml lead into: on a server nothing that a job names is itself mounted."""
         self.views: Mapping[tuple[str, int], View] = {}
         """What each task sees as /ml."""
         self.ports: Ports | None = None
@@ -96,8 +100,9 @@ class LocalEngine:
         works = workdir.prepare(
             attempt.cwd, [os.path.join(folder, "work") for folder in folders.values()], attempt.work_dir, [attempt.home]
         )
-        provided = yield from self._provide(attempt, works, stopped)
+        yield from self._copy_code(attempt, works, stopped)
         owner = self._hand_over(attempt, works)
+        provided = yield from self._provide(attempt, works, stopped)
         peers = os.path.join(attempt.folder, "peers.json")
         place_record(peers, {"peers": placing.peers(plan, placement)})
         if owner is not None:
@@ -111,7 +116,8 @@ class LocalEngine:
             from ..preparation.sandbox import wrapper as sandbox
 
             wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works)])
-        self.shown = seen
+        self.roots = sorted({folder_of(path, attempt.rules) for path, _ in seen} - {""})
+        self.shown = seen = () if attempt.rules.server else seen
         inside = bool(wrapper) or self.contains
         place_record(
             os.path.join(attempt.folder, "attempt.json"),
@@ -367,6 +373,9 @@ class LocalEngine:
             raise EngineError(f"the engine {self.name} cannot run tasks as Unix user {attempt.run_as}; the local one can")
         owner = Owner(attempt.run_as)
         owner.hand_over(attempt, works)
+        owner.give(attempt.cache)
+        if any(each.kind == "ssh-key" for role in attempt.plan.roles.values() for each in role.provisions):
+            owner.give(os.path.join(attempt.folder, "ssh"))
         return owner
 
     def _wait_for_a_gpu(self, gpus: Gpus, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
@@ -403,38 +412,57 @@ class LocalEngine:
 
         self.views = ml_mounts.make(chosen, ml, folders)
 
-        def make(tell: Callable[[Progress], None] = lambda _: None) -> list[tuple[str, str]]:
-            if owner is not None:
-                owner.may_read(ml_folders.of_this_machine(chosen, attempt.cwd))
-            shown = ml_folders.make(chosen, ml, attempt.cache, attempt.cwd, mounted=mounted, tell=tell)
+        if owner is not None:
+            for folder in dict.fromkeys(folder for view in self.views.values() for folder in (view.shared, view.own)):
+                owner.give(folder)
+
+        def make(tell: Callable[[Progress], None] = lambda _: None) -> tuple[Sequence[Sequence[str]], Mapping[str, str]]:
+            filled = ml_folders.make(chosen, ml, attempt.cache, attempt.cwd, mounted=mounted, tell=tell, rules=attempt.rules)
             ml_mounts.fill(self.views, mounted=mounted)
-            if owner is not None:
-                owner.take(self.views.values())
-            return shown
+            return filled.shown, filled.files
 
         far = ml_folders.fetched(chosen)
         if far and not attempt.number:
             self.waiting(f"fetching {', '.join(far)}")
-        if not far and not (CHILDREN.crowded and chosen.code) and owner is None:
-            return wrapper, make()
-        from ..preparation.background_child import News, in_a_child
+        if not far and not (CHILDREN.crowded and chosen.code) and not attempt.rules.server:
+            shown, files = make()
+        else:
+            from ..preparation.background_child import News, in_a_child
 
-        news = News()
-        work = in_a_child(lambda: make(news.tell), attempt.descriptors, self, stopped, news, self.progressed)
-        return wrapper, (yield from work)
+            news = News()
+            whose = whose_work(attempt, ml_folders.places(chosen))
+            shown, files = yield from in_a_child(
+                lambda: make(news.tell), attempt.descriptors, self, stopped, news, self.progressed, whose
+            )
+        ml_folders.Filled(shown, files).keep(ml)
+        return wrapper, [(path, place) for path, place in shown]
+
+    def _copy_code(
+        self, attempt: Attempt, works: Sequence[str], stopped: Callable[[], bool]
+    ) -> Generator[float | None, None, None]:
+        """The code that was sent along, from our own folder into new ones; among many runs a child of its own does that."""
+        if not attempt.code:
+            return
+        if not CHILDREN.crowded:
+            copy_code(attempt, works)
+            return
+        from ..preparation.background_child import in_a_child
+
+        yield from in_a_child(lambda: copy_code(attempt, works), attempt.descriptors, self, stopped)
 
     def _provide(
         self, attempt: Attempt, works: Sequence[str], stopped: Callable[[], bool]
     ) -> Generator[float | None, None, Mapping[str, Mapping[str, str]]]:
-        """What has to be fetched, made or copied first; among many runs a child of its own does that."""
+        """What has to be fetched, made or copied first; on a server a child does that, as the job's user."""
         plan = attempt.plan
-        if not attempt.code and not plan.options.code and not any(role.provisions for role in plan.roles.values()):
+        if not any(role.provisions for role in plan.roles.values()) and not plan.options.code:
             return {}
-        if not CHILDREN.crowded:
+        if not CHILDREN.crowded and not attempt.rules.server:
             return bring(attempt, works)
         from ..preparation.background_child import in_a_child
 
-        return (yield from in_a_child(lambda: bring(attempt, works), attempt.descriptors, self, stopped))
+        whose = whose_work(attempt, [each.source for role in plan.roles.values() for each in role.provisions])
+        return (yield from in_a_child(lambda: bring(attempt, works), attempt.descriptors, self, stopped, whose=whose))
 
     def _task(
         self,
@@ -502,24 +530,36 @@ class LocalEngine:
         processes.kill_all(os.getpid(), frozenset(CHILDREN.owners))
 
 
+def whose_work(attempt: Attempt, places: Iterable[str]) -> Whose:
+    """For whom a child opens what a job names."""
+    from ..preparation.background_child import Whose
+
+    return Whose(attempt.rules, attempt.run_as, tuple(places))
+
+
+def copy_code(attempt: Attempt, works: Sequence[str]) -> None:
+    """The code that was sent along, in each working directory."""
+    import shutil
+
+    for work in dict.fromkeys(works):
+        shutil.copytree(attempt.code, work, symlinks=True, dirs_exist_ok=True)
+
+
 def bring(attempt: Attempt, works: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-    """The provisions of all roles, and the job's code in the working directories; answers the variables of each role."""
+    """The provisions of all roles, and the job's code in the working directories; returns the variables of each role."""
     plan = attempt.plan
     from ...data import provisions
 
-    if attempt.code:
-        import shutil
-
-        for work in dict.fromkeys(works):
-            shutil.copytree(attempt.code, work, symlinks=True, dirs_exist_ok=True)
     provided: Mapping[str, Mapping[str, str]] = {}
     if any(role.provisions for role in plan.roles.values()):
-        provided = provisions.provide(plan, attempt.folder, attempt.cache, cwd=attempt.cwd)
+        provided = provisions.provide(plan, attempt.folder, attempt.cache, cwd=attempt.cwd, rules=attempt.rules)
     if plan.options.code:
         tasks = [(role.name, index) for role in plan.roles.values() for index in range(role.instances)]
         places = dict(zip(tasks, works, strict=True))
-        private = len(set(works)) > 1
-        provisions.bring_code(plan, places, attempt.cache, cwd=attempt.cwd, private=private, leave_out=[attempt.home])
+        private = len(set(works)) > 1 or attempt.rules.server
+        provisions.bring_code(
+            plan, places, attempt.cache, cwd=attempt.cwd, private=private, leave_out=[attempt.home], rules=attempt.rules
+        )
     return provided
 
 

@@ -7,9 +7,12 @@ import os
 import signal
 import time
 
+from ...data.addresses import OWN_MACHINE
+from ...data.job_user import enter
 from ...errors import PailotError
 from ...progress import Progress
 from ...runtime.processes import end_with_parent
+from ...values import Value
 from ..base import EngineError, Unreachable
 from .child_registry import CHILDREN
 
@@ -18,11 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from typing import NoReturn, TypeVar
 
+    from ...data.addresses import Rules
     from .child_registry import Parent
 
     Answer = TypeVar("Answer")
 
 LOOK_SECONDS = 0.25
+LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
 CLEANING_SECONDS = 10.0
 """What a child that is to stop may take to remove what it has begun."""
 
@@ -78,11 +83,31 @@ def stops_when_told(parent: int) -> None:
     end_with_parent(signal.SIGTERM, parent)
 
 
+class Whose(Value):
+    """For whom a child works: what it may open, as which Unix user, and where; as it stands here, for us."""
+
+    rules: Rules = OWN_MACHINE
+    user: str = ""
+    places: tuple[str, ...] = ()
+    """Addresses that it will open."""
+
+
+def _packer(whose: Whose) -> Callable[[object], bytes]:
+    """How a child tells its result; what another user's process tells is not to be unpickled."""
+    if whose.user:
+        import json
+
+        return lambda told: json.dumps(told).encode()
+    import pickle
+
+    return pickle.dumps
+
+
 class Preparer:
     """A child that does something and writes the answer to a file in memory."""
 
-    def __init__(self, work: Callable[[], object], keep: Sequence[int], engine: Parent) -> None:
-        self.engine = engine
+    def __init__(self, work: Callable[[], object], keep: Sequence[int], engine: Parent, whose: Whose | None = None) -> None:
+        self.engine, self.whose = engine, whose or Whose()
         self.answer = os.memfd_create("answer", os.MFD_CLOEXEC)
         self.ended = False
         self.status = 0
@@ -93,21 +118,23 @@ class Preparer:
         CHILDREN.add(self.pid, self)
 
     def _run(self, work: Callable[[], object], keep: Sequence[int], parent: int) -> None:
-        import pickle
-
         status = 1
         try:
             gc.disable()
             stops_when_told(parent)
             os.setsid()
             CHILDREN.keep_only((self.answer, *keep))
+            pack = _packer(self.whose)
             try:
-                told = pickle.dumps((work(), "", False))
+                if self.whose.rules.server:
+                    enter(self.whose.rules, self.whose.user, self.whose.places)
+                    end_with_parent(signal.SIGTERM, parent)  # who changes his user is no longer told
+                told = pack((work(), "", False))
                 status = 0
             except PailotError as error:
-                told = pickle.dumps((None, str(error), isinstance(error, Unreachable)))
+                told = pack((None, str(error), isinstance(error, Unreachable)))
             except OSError as error:
-                told = pickle.dumps((None, f"{error.strerror} ({error.filename})" if error.filename else str(error), False))
+                told = pack((None, f"{error.strerror} ({error.filename})" if error.filename else str(error), False))
             with os.fdopen(os.dup(self.answer), "wb") as stream:
                 stream.write(told)
         finally:
@@ -119,14 +146,19 @@ class Preparer:
 
     def read(self) -> object:
         """What the child answered; its error is raised here."""
-        import pickle
-
         with os.fdopen(self.answer, "rb") as stream:
             stream.seek(0)
-            told = stream.read()
+            told = stream.read(LONGEST_ANSWER_BYTES)
         if not told:
             raise EngineError(f"what the job needs could not be prepared: that process ended with status {self.status}")
-        answer, problem, unreachable = pickle.loads(told)  # noqa: S301  # our own child wrote it, in memory
+        if self.whose.user:
+            import json
+
+            answer, problem, unreachable = json.loads(told)
+        else:
+            import pickle
+
+            answer, problem, unreachable = pickle.loads(told)  # noqa: S301  # our own child wrote it, in memory
         if problem:
             raise Unreachable(problem) if unreachable else EngineError(problem)
         return answer
@@ -139,9 +171,10 @@ def in_a_child(
     stopped: Callable[[], bool],
     news: News | None = None,
     hear: Callable[[Progress], None] = lambda _: None,
+    whose: Whose | None = None,
 ) -> Generator[float | None, None, Answer]:
     """Do that in a child; ended early, with all it started, when the run is to stop. What it tells by `news` is passed on."""
-    preparer = Preparer(work, (*keep, *((news.writer,) if news else ())), engine)
+    preparer = Preparer(work, (*keep, *((news.writer,) if news else ())), engine, whose)
     killed_at: float | None = None
     try:
         while not preparer.ended:

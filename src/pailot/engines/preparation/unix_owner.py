@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import os
 import pwd
-from contextlib import contextmanager
 
 from ..base import EngineError
 from .machine import which
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
-    from ...data.ml_mounts import View
     from ..base import Attempt
 
 
@@ -46,25 +44,22 @@ class Owner:
         )
         """Words before `bash` that make the process theirs, for good."""
 
-    def may_read(self, paths: Iterable[str]) -> None:
-        """Refuse what the user could not read without our help; only for a process that may change its user for a moment."""
-        with acting(self.name):
-            for path in paths:
-                try:
-                    os.stat(path)
-                except PermissionError:
-                    raise EngineError(f"Unix user {self.name} may not read {path}") from None
-                except OSError:
-                    pass  # it is not there, which others say better
-
-    def take(self, views: Iterable[View]) -> None:
-        """What an instance has of its own, and the outputs. Of the inputs only folders: their files may be others', too."""
-        for folder in dict.fromkeys(folder for view in views for folder in (view.own, view.shared)):
-            for parent, folders, files in os.walk(folder):
-                of_inputs = f"{parent}/".startswith(os.path.join(folder, "input/data/"))
-                for name in (*folders, *(() if of_inputs else files)):
-                    os.chown(os.path.join(parent, name), *self.ids, follow_symlinks=False)
-            os.chown(folder, *self.ids)
+    def give(self, folder: str) -> None:
+        """Make a folder, in one that is ours, that is theirs alone."""
+        parent = os.path.dirname(folder)
+        if not os.path.isdir(parent):
+            os.makedirs(parent)
+            _let_pass(parent)
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            pass
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.fchown(held, *self.ids)
+            os.fchmod(held, 0o700)
+        finally:
+            os.close(held)
 
     def hand_over(self, attempt: Attempt, works: Sequence[str]) -> None:
         """The working directories with all that is in them; and a way to these."""
@@ -79,25 +74,6 @@ class Owner:
             _let_pass(folder)
         os.chown(attempt.folder, 0, self.ids[1])  # nobody but this user's group gets further
         os.chmod(attempt.folder, 0o710)  # noqa: S103  # to pass through, not to look around
-
-
-@contextmanager
-def acting(user: str) -> Iterator[None]:
-    """Do something with the rights of a Unix user; with our own if there is none. The whole process changes."""
-    if not user:
-        yield
-        return
-    found = pwd.getpwnam(user)
-    groups = os.getgroups()
-    os.setgroups(os.getgrouplist(user, found.pw_gid))
-    os.setegid(found.pw_gid)
-    os.seteuid(found.pw_uid)
-    try:
-        yield
-    finally:
-        os.seteuid(os.getuid())
-        os.setegid(os.getgid())
-        os.setgroups(groups)
 
 
 def _let_pass(folder: str) -> None:

@@ -14,7 +14,7 @@ from ...runtime.slurm.driver import ending
 from ...settings import Settings
 from ..base import ABSENT, ENDED, LOST, EngineError, Observed, through
 from ..base import RUNNING as TASK_RUNS
-from ..local.engine import bring
+from ..local.engine import bring, copy_code, whose_work
 from ..preparation import workdir
 from ..preparation.child_registry import CHILDREN
 from . import cluster_queries, code_bundle, payload, slurm_cli, unshared_home
@@ -27,11 +27,13 @@ from .wakeup_fd import Notice
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
-    from typing import Any
+    from typing import Any, TypeVar
 
     from ...progress import Progress
     from ..base import Attempt
     from .sbatch_request import Request
+
+    Answer = TypeVar("Answer")
 
 SETTLE_SECONDS = 2.0
 """So long after Slurm says that a job is over its driver's last word may still be on its way through the file system."""
@@ -118,7 +120,7 @@ class SlurmEngine:
             self.away = unshared_home.wanted(str(self.settings["slurm_shared_home"]), attempt.folder, attempt.number)
             notes = notes_on(attempt, self.settings, away=self.away)
             if self.away:
-                self._pack(attempt, asked)
+                yield from self._pack(attempt, asked, stopped)
             else:
                 yield from self._prepare(attempt, asked, stopped)
             yield from self._submit(attempt, asked, stopped)
@@ -162,13 +164,10 @@ class SlurmEngine:
         )
         places = dict(zip(tasks, works, strict=True))
         provided: Mapping[str, Mapping[str, str]] = {}
-        if attempt.code or plan.options.code or any(role.provisions for role in plan.roles.values()):
-            if CHILDREN.crowded:
-                from ..preparation.background_child import in_a_child
-
-                provided = yield from in_a_child(lambda: bring(attempt, works), attempt.descriptors, self, stopped)
-            else:
-                provided = bring(attempt, works)
+        if attempt.code:
+            yield from self._beside(lambda: copy_code(attempt, works), attempt, stopped)
+        if plan.options.code or any(role.provisions for role in plan.roles.values()):
+            provided = yield from self._beside(lambda: bring(attempt, works), attempt, stopped)
         shown: Sequence[tuple[str, str]] = ()
         own: Mapping[tuple[str, int], ml_mounts.View] = {}
         if plan.options.channels:
@@ -190,21 +189,40 @@ class SlurmEngine:
         """The folders of the job's channels, by links; among many runs a child of its own does that."""
         first = next(iter(own.values()))
 
-        def make(tell: Callable[[Progress], None] = lambda _: None) -> Sequence[tuple[str, str]]:
-            shown = ml_folders.make(first.chosen, first.shared, attempt.cache, attempt.cwd, tell=tell)
+        def make(tell: Callable[[Progress], None] = lambda _: None) -> ml_folders.Filled:
+            filled = ml_folders.make(first.chosen, first.shared, attempt.cache, attempt.cwd, tell=tell, rules=attempt.rules)
             ml_mounts.fill(own, mounted=False)
-            return shown
+            return filled
 
-        if not CHILDREN.crowded and not ml_folders.fetched(first.chosen):
-            return make()
-        from ..preparation.background_child import News, in_a_child
+        if not CHILDREN.crowded and not attempt.rules.server and not ml_folders.fetched(first.chosen):
+            filled = make()
+        else:
+            from ..preparation.background_child import News, in_a_child
 
-        news = News()
-        return (yield from in_a_child(lambda: make(news.tell), attempt.descriptors, self, stopped, news, self.progressed))
+            news, whose = News(), whose_work(attempt, ())
+            filled = yield from in_a_child(
+                lambda: make(news.tell), attempt.descriptors, self, stopped, news, self.progressed, whose
+            )
+        filled.keep(first.shared)
+        return [(path, place) for path, place in filled.shown]
 
-    def _pack(self, attempt: Attempt, asked: Request) -> None:
+    def _beside(
+        self, work: Callable[[], Answer], attempt: Attempt, stopped: Callable[[], bool]
+    ) -> Generator[float | None, None, Answer]:
+        """Among many runs, and on a server, a child of its own opens what a job names."""
+        if not CHILDREN.crowded and not attempt.rules.server:
+            return work()
+        from ..preparation.background_child import in_a_child
+
+        return (yield from in_a_child(work, attempt.descriptors, self, stopped, whose=whose_work(attempt, ())))
+
+    def _pack(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
         """Everything that the driver needs into the batch script."""
+        import shutil
+
         unshared_home.check(attempt)
+        files = os.path.join(attempt.folder, "along")
+        yield from self._beside(lambda: unshared_home.bring_files(attempt, files), attempt, stopped)
         token = payload.new_token()
         there = payload.on_nodes(attempt, token)
         tasks = [(role.name, index) for role in attempt.plan.roles.values() for index in range(role.instances)]
@@ -221,7 +239,8 @@ class SlurmEngine:
         data = json.dumps({**made, "script": asked.head}).encode()
         self.code = code_bundle.code(attempt.home)
         self.key, sealed = payload.seal_secrets(attempt) if attempt.secrets or attempt.hidden else (b"", b"")
-        self.script = unshared_home.script(asked.head, self.code, attempt, data, sealed)
+        self.script = unshared_home.script(asked.head, self.code, files, data, sealed)
+        shutil.rmtree(files, ignore_errors=True)
         _write(os.path.join(attempt.folder, "payload.json"), data)
 
     def _submit(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:

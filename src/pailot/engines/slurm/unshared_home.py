@@ -53,14 +53,15 @@ def check(attempt: Attempt) -> None:
         )
 
 
-def script(head: str, code: str, attempt: Attempt, payload: bytes, sealed: bytes) -> str:
-    """The batch script with everything in it; `head` is that of an ordinary one, `sealed` the secrets."""
+def script(head: str, code: str, files: str, payload: bytes, sealed: bytes) -> str:
+    """The batch script with everything in it; `head` is that of an ordinary one, `sealed` the secrets.
+
+    `files` is the folder that `bring_files` made, if there was something to bring.
+    """
     import base64
     import shlex
-    import tempfile
 
-    with tempfile.TemporaryDirectory(dir=attempt.folder) as folder:
-        packed_for_all = _along(code, _files(attempt, os.path.join(folder, "files")))
+    packed_for_all = _along(code, files if os.path.isdir(files) else "")
     along = {"along.tgz": packed_for_all, "attempt/payload.json": payload, "attempt/orders": b"", "attempt/events": b""}
     if sealed:
         along["attempt/secrets.once"] = sealed
@@ -75,8 +76,8 @@ def script(head: str, code: str, attempt: Attempt, payload: bytes, sealed: bytes
     return head + end
 
 
-def _files(attempt: Attempt, folder: str) -> str:
-    """The folder whose content every task finds in its working directory: the job's code; empty where there is none."""
+def bring_files(attempt: Attempt, folder: str) -> None:
+    """Make the folder whose content every task finds in its working directory, the job's code; none if there is no code."""
     import shutil
 
     from ...data import provisions
@@ -87,8 +88,7 @@ def _files(attempt: Attempt, folder: str) -> str:
     if plan.options.code:
         os.makedirs(folder, exist_ok=True)
         places = {(role.name, index): folder for role in plan.roles.values() for index in range(role.instances)}
-        provisions.bring_code(plan, places, attempt.cache, cwd=attempt.cwd, leave_out=[attempt.home])
-    return folder if os.path.isdir(folder) else ""
+        provisions.bring_code(plan, places, attempt.cache, cwd=attempt.cwd, leave_out=[attempt.home], rules=attempt.rules)
 
 
 def _along(code: str, files: str) -> bytes:

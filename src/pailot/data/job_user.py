@@ -1,0 +1,102 @@
+"""A child process that opens what a job names: as the job's Unix user for good, with nothing that is the server's.
+
+Root is left behind before the first byte is read. Modules are loaded before that, since the user may not be able to read
+our Python.
+"""
+
+from __future__ import annotations
+
+import os
+
+from . import network
+from .addresses import WEB, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .addresses import Rules
+
+NOWHERE = "/nonexistent"
+_KEPT = frozenset(
+    "PATH LANG LC_ALL LC_CTYPE TZ LD_LIBRARY_PATH TMPDIR SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE "
+    "JAVA_HOME CLASSPATH HADOOP_HOME HADOOP_CONF_DIR NO_PROXY no_proxy AWS_REGION AWS_DEFAULT_REGION AWS_CA_BUNDLE "
+    "PYTHONPATH PYTHONHOME VIRTUAL_ENV".split()
+) | {*network.ENDPOINTS, *network.PROXIES}
+"""Variables of the server that say where things are; none of them says who somebody is."""
+_MODULES = (
+    "base64", "concurrent.futures.thread", "encodings.idna", "fcntl", "hashlib", "http.client", "ipaddress", "json", "netrc",
+    "shutil", "ssl", "stat", "subprocess", "tarfile", "threading", "urllib.parse", "urllib.request", "zipfile", "zlib", "bz2",
+    "lzma",
+)  # fmt: skip
+_OURS = (".download", ".filesystems", ".folders", ".ml_folders", ".ml_mounts", ".provisions", ".upload", "..progress")
+
+
+def enter(rules: Rules, user: str = "", places: Iterable[str] = ()) -> None:
+    """Make this process the job's: its environment, its connections, its user. There is no way back.
+
+    `places` are addresses that it will open, whose drivers are loaded first.
+    """
+    if not rules.server:
+        return
+    if not rules.credentials:
+        _leave_environment(user)
+    if user:
+        _load(places, rules)
+    network.watch_connections(rules)
+    if user:
+        become(user)
+
+
+def become(user: str) -> None:
+    """Be a Unix user, with all groups and no privilege, for good."""
+    import pwd
+
+    from ..runtime.processes import gain_no_privileges
+
+    found = pwd.getpwnam(user)
+    os.setgroups(os.getgrouplist(user, found.pw_gid))
+    os.setresgid(found.pw_gid, found.pw_gid, found.pw_gid)
+    os.setresuid(found.pw_uid, found.pw_uid, found.pw_uid)
+    os.umask(0o077)
+    gain_no_privileges()
+    if os.getresuid() != (found.pw_uid,) * 3:
+        raise PermissionError(f"this process could not become Unix user {user}")
+
+
+def _leave_environment(user: str) -> None:
+    """Nothing of the server's own may speak for a job: neither its variables nor the files of its home."""
+    home = NOWHERE
+    if user:
+        import pwd
+
+        home = pwd.getpwnam(user).pw_dir
+    kept = {name: value for name, value in os.environ.items() if name in _KEPT}
+    os.environ.clear()
+    os.environ.update(kept, HOME=home, AWS_EC2_METADATA_DISABLED="true", FSSPEC_CONFIG_DIR=NOWHERE)
+    if user:
+        os.environ.update(USER=user, LOGNAME=user)
+    import sys
+
+    if "fsspec" in sys.modules:  # it has read the server's configuration already
+        from fsspec.config import conf
+
+        conf.clear()
+
+
+def _load(places: Iterable[str], rules: Rules) -> None:
+    from importlib import import_module
+
+    for name in (*_MODULES, *_OURS):
+        import_module(name, __package__)
+    schemes = {link.scheme for place in places for link in parse(place).links if link.scheme not in ("", "file", *WEB)}
+    for scheme in schemes & set(rules.schemes):
+        try:
+            from fsspec import get_filesystem_class
+
+            get_filesystem_class("s3" if scheme == "s3a" else scheme)
+        except (ImportError, ValueError):
+            pass  # whoever needs it says so better
+
+
+__all__ = ["become", "enter"]
