@@ -55,11 +55,11 @@ def become(user: str) -> None:
     from ..runtime.processes import gain_no_privileges
 
     found = pwd.getpwnam(user)
+    gain_no_privileges()
     os.setgroups(os.getgrouplist(user, found.pw_gid))
     os.setresgid(found.pw_gid, found.pw_gid, found.pw_gid)
     os.setresuid(found.pw_uid, found.pw_uid, found.pw_uid)
     os.umask(0o077)
-    gain_no_privileges()
     if os.getresuid() != (found.pw_uid,) * 3:
         raise PermissionError(f"this process could not become Unix user {user}")
 
