@@ -1,6 +1,10 @@
 """Which files belong to a code folder: the rules of `.gitignore`, and a `.pailotignore` that is read in the same way.
 
 A `.pailotignore` speaks after the `.gitignore` beside it, so that it can leave out more or (`!data`) take something back in.
+
+A pattern is matched step by step of a path, and a step piece by piece, each at the first place where it fits: what lies between
+two `**/`, or two `*`, has a fixed length, so a later place is never better and nothing is tried twice. However many of them
+there are, the time is at most the length of the pattern times that of the path.
 """
 
 from __future__ import annotations
@@ -12,17 +16,30 @@ from ..values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from typing import Protocol
+
+    class Step(Protocol):
+        """A compiled expression, as far as it is used."""
+
+        def fullmatch(self, string: str, /) -> object: ...
+
 
 FILES = (".gitignore", ".pailotignore")
 ALWAYS = frozenset((".git",))
 """Never part of the code, whatever a file says."""
+_NOTHING, _SOMETHING = re.compile("(?!)"), re.compile(".+", re.DOTALL)
+
+
+ANYWHERE = None
+"""`**/` in a pattern: any number of steps."""
 
 
 class Rule(Value):
     """One line of an ignore file."""
 
-    pattern: re.Pattern[str]
+    steps: tuple[Step | None, ...]
+    """What each step of a path has to be, or ANYWHERE."""
     negated: bool
     folders_only: bool
     """It ended with a slash."""
@@ -32,7 +49,26 @@ class Rule(Value):
     def matches(self, path: str, name: str, *, is_folder: bool) -> bool:
         if self.folders_only and not is_folder:
             return False
-        return self.pattern.fullmatch(path if self.anchored else name) is not None
+        return match_steps(self.steps, path.split("/") if self.anchored else (name,))
+
+
+def match_steps(pattern: Sequence[Step | None], steps: Sequence[str]) -> bool:
+    """Whether a path is as a pattern says; only the latest `**/` is ever tried further on."""
+    at = place = begun = 0
+    latest = -1
+    while place < len(steps):
+        wanted = pattern[at] if at < len(pattern) else _NOTHING
+        if wanted is ANYWHERE:
+            latest, begun = at, place
+            at += 1
+        elif wanted.fullmatch(steps[place]):
+            at, place = at + 1, place + 1
+        elif latest >= 0:
+            begun += 1
+            at, place = latest + 1, begun
+        else:
+            return False
+    return all(each is ANYWHERE for each in pattern[at:])
 
 
 def read_rules(text: str) -> list[Rule]:
@@ -45,26 +81,41 @@ def read_rules(text: str) -> list[Rule]:
     return found
 
 
-def walk(folder: str, files: Sequence[str] = FILES) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """What is not ignored in a folder, sorted: the path below it, and its entry. A folder comes before what is in it."""
-    yield from _walk(folder, "", [], files)
-
-
-def _walk(
-    folder: str, below: str, rules: list[tuple[str, list[Rule]]], files: Sequence[str]
+def walk(
+    folder: str,
+    files: Sequence[str] = FILES,
+    *,
+    always: Collection[str] = ALWAYS,
+    left_out: Callable[[os.DirEntry[str]], bool] = lambda _: False,
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    with os.scandir(folder) as found:
-        entries = sorted(found, key=lambda entry: entry.name)
-    here = [rule for name in files for rule in _rules_of(folder, name)]
-    rules = [*rules, (below, here)] if here else rules
-    for entry in entries:
+    """What is not ignored in a folder, sorted: the path below it, and its entry. A folder comes before what is in it.
+
+    `files` say what is ignored; names in `always` and what is `left_out` are not looked at, whatever they say.
+    """
+    levels = [_level(folder, "", [], files)]
+    while levels:
+        entries, below, rules = levels[-1]
+        if not entries:
+            levels.pop()
+            continue
+        entry = entries.pop()
         path = f"{below}{entry.name}"
         is_folder = entry.is_dir(follow_symlinks=False)
-        if entry.name in ALWAYS or _is_ignored(path, entry.name, is_folder, rules):
+        if entry.name in always or _is_ignored(path, entry.name, is_folder, rules) or left_out(entry):
             continue
         yield path, entry
         if is_folder:
-            yield from _walk(entry.path, f"{path}/", rules, files)
+            levels.append(_level(entry.path, f"{path}/", rules, files))
+
+
+def _level(
+    folder: str, below: str, rules: list[tuple[str, list[Rule]]], files: Sequence[str]
+) -> tuple[list[os.DirEntry[str]], str, list[tuple[str, list[Rule]]]]:
+    """A folder that is just looked at: its entries, the last one first, its path and the rules that hold in it."""
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name, reverse=True)
+    here = [rule for name in files for rule in _rules_of(folder, name)]
+    return entries, below, [*rules, (below, here)] if here else rules
 
 
 def _is_ignored(path: str, name: str, is_folder: bool, rules: list[tuple[str, list[Rule]]]) -> bool:
@@ -98,8 +149,11 @@ def _rule(line: str) -> Rule | None:
         return None
     anchored = "/" in line
     line = line.removeprefix("/") if anchored else line
-    pattern = _translate(line)
-    return None if pattern is None else Rule(pattern, negated, folders_only, anchored)
+    try:
+        steps = _translate(line)
+    except re.error:
+        return None  # git has its own way with such brackets
+    return None if steps is None else Rule(steps, negated, folders_only, anchored)
 
 
 def _without_trailing_spaces(line: str) -> str:
@@ -112,9 +166,11 @@ def _without_trailing_spaces(line: str) -> str:
     return line[:kept]
 
 
-def _translate(glob: str) -> re.Pattern[str] | None:
-    """A pattern of git as a regular expression; None where git would match nothing."""
-    out = []
+def _translate(glob: str) -> tuple[Step | None, ...] | None:
+    """A pattern of git, step by step; None where git would match nothing."""
+    steps: list[Step | None] = []
+    pieces = [""]
+    """Of the step at hand: expressions for what stands between its `*`."""
     position = 0
     while position < len(glob):
         char = glob[position]
@@ -125,36 +181,42 @@ def _translate(glob: str) -> re.Pattern[str] | None:
             starts = position == 0 or glob[position - 1] == "/"
             ends = end == len(glob) or glob[end] == "/"
             if end - position == 2 and starts and ends and "/" in glob:
+                steps.append(ANYWHERE)
                 if end == len(glob):
-                    out.append(".+" if position else ".*")
-                    position = end
-                else:
-                    out.append("(?:.+/)?")
-                    position = end + 1
+                    return (*steps, _SOMETHING)
+                position = end + 1
             else:
-                out.append("[^/]*")
+                pieces.append("")
                 position = end
+        elif char == "/" or glob.startswith("\\/", position):
+            steps.append(_step(pieces))
+            pieces = [""]
+            position += 1 if char == "/" else 2
         elif char == "?":
-            out.append("[^/]")
+            pieces[-1] += "[^/]"
             position += 1
         elif char == "[":
             bracket = _bracket(glob, position)
             if bracket is None:
                 return None
             text, position = bracket
-            out.append(text)
+            pieces[-1] += text
         elif char == "\\":
             if position + 1 == len(glob):
                 return None
-            out.append(re.escape(glob[position + 1]))
+            pieces[-1] += re.escape(glob[position + 1])
             position += 2
         else:
-            out.append(re.escape(char))
+            pieces[-1] += re.escape(char)
             position += 1
-    try:
-        return re.compile("".join(out), re.DOTALL)
-    except re.error:
-        return None
+    return (*steps, _step(pieces))
+
+
+def _step(pieces: Sequence[str]) -> Step:
+    """One step of a path: what comes first, each piece where it first fits (`(?>…)` looks no further), what comes last."""
+    first, *middle = pieces
+    last = f"[^/]*{middle.pop()}" if middle else ""
+    return re.compile(first + "".join(f"(?>[^/]*?{piece})" for piece in middle if piece) + last)
 
 
 _NAMED = {

@@ -12,7 +12,7 @@ from .location import Location, ProvideError, Unreachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from ..planning import Plan, Provision, RolePlan
@@ -324,31 +324,34 @@ def _copy_into(work: str, path: str, name: str, never: set[tuple[int, int]]) -> 
     import stat
     from shutil import copy2
 
+    from ..client.ignore import walk
+
     root = os.path.realpath(path)
-    ignored = _ignore_rules(root)
+    if _identity(root) in never:
+        return
+    top = os.path.join(work, name) if name else work
+    if name and os.path.islink(top):
+        os.unlink(top)  # made by us, to the user's entry of that name
+    if not os.path.isdir(root):
+        copy2(root, top)
+        return
+    os.makedirs(top, exist_ok=True)
 
-    def copy(source: str, target: str, steps: tuple[str, ...]) -> None:
-        found = os.lstat(source)
-        is_folder = stat.S_ISDIR(found.st_mode)
-        if (found.st_dev, found.st_ino) in never or (steps and ignored(steps, is_folder)):
-            return
+    def left_out(entry: os.DirEntry[str]) -> bool:
+        found = entry.stat(follow_symlinks=False)
+        return (found.st_dev, found.st_ino) in never
+
+    for below, entry in walk(root, (IGNORE_FILE,), always=(), left_out=left_out):
+        target, mode = f"{top}/{below}", entry.stat(follow_symlinks=False).st_mode
         if os.path.islink(target):
-            os.unlink(target)  # made by us, to the user's entry of that name
-        if is_folder:
+            os.unlink(target)  # likewise
+        if stat.S_ISDIR(mode):
             os.makedirs(target, exist_ok=True)
-            for each in os.listdir(source):
-                copy(f"{source}/{each}", f"{target}/{each}", (*steps, each))
-        elif stat.S_ISLNK(found.st_mode):
-            end = os.path.realpath(source)
-            os.symlink(os.readlink(source) if end.startswith(f"{root}/") else end, target)
-        elif stat.S_ISREG(found.st_mode):
-            copy2(source, target)
-
-    if name:
-        copy(root, os.path.join(work, name), ())
-    else:
-        for each in os.listdir(root):
-            copy(f"{root}/{each}", os.path.join(work, each), (each,))
+        elif stat.S_ISLNK(mode):
+            end = os.path.realpath(entry.path)
+            os.symlink(os.readlink(entry.path) if end.startswith(f"{root}/") else end, target)
+        elif stat.S_ISREG(mode):
+            copy2(entry.path, target)
 
 
 def _identity(path: str) -> tuple[int, int]:
@@ -357,41 +360,3 @@ def _identity(path: str) -> tuple[int, int]:
     except OSError:
         return -1, -1
     return found.st_dev, found.st_ino
-
-
-def _ignore_rules(folder: str) -> Callable[[Sequence[str], bool], bool]:
-    """Says whether a path below the folder is left out by its `.pailotignore`."""
-    try:
-        with open(os.path.join(folder, IGNORE_FILE), encoding="utf-8", errors="surrogateescape") as stream:
-            lines = [line.strip() for line in stream]
-    except (FileNotFoundError, NotADirectoryError):
-        lines = []
-    return ignore_matcher(lines)
-
-
-def ignore_matcher(lines: Iterable[str]) -> Callable[[Sequence[str], bool], bool]:
-    """Says whether a path is left out by the lines of an ignore file; as in .gitignore, the last match wins."""
-    from fnmatch import fnmatchcase
-
-    rules = []
-    for line in lines:
-        if not line or line.startswith("#"):
-            continue
-        again, pattern = line.startswith("!"), line.removeprefix("!")
-        steps = pattern.strip("/").split("/")
-        rules.append((steps if "/" in pattern.rstrip("/") else ["**", *steps], pattern.endswith("/"), again))
-
-    def matches(pattern: Sequence[str], steps: Sequence[str]) -> bool:
-        if not pattern:
-            return not steps
-        if pattern[0] == "**":
-            return any(matches(pattern[1:], steps[skipped:]) for skipped in range(len(steps) + 1))
-        return bool(steps) and fnmatchcase(steps[0], pattern[0]) and matches(pattern[1:], steps[1:])
-
-    def ignored(steps: Sequence[str], is_folder: bool) -> bool:
-        for pattern, only_folders, again in reversed(rules):
-            if (is_folder or not only_folders) and matches(pattern, steps):
-                return not again
-        return False
-
-    return ignored
