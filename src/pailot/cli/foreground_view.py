@@ -155,6 +155,9 @@ class Live(Watcher):
         for key, source in list(self.sources.items()):
             if source.target == target and source.behind:
                 data = source.read(last=last)
+                missing = source.take_missing()
+                if missing:
+                    self.waiting[2].append(f"pailot: {logs.gap_words(f'{key[1]}:{key[2]}', missing)}\n".encode())
                 if data:
                     return data
                 if last:
@@ -173,14 +176,22 @@ class Source:
     """One log file and how far it was shown."""
 
     def __init__(self, folder: str, stream: str, prefix: bytes, target: int) -> None:
-        self.folder, self.stream, self.prefix, self.target = folder, stream, prefix, target
-        self.offset = 0
+        self.prefix, self.target = prefix, target
+        self._log = logs.Reader(folder, stream)
         self.behind = True
         self.partial = b""
+        self.missing = 0
+        """How many bytes were rotated away since somebody took this number."""
+
+    def take_missing(self) -> int:
+        """The bytes that are missing before what was read last."""
+        missing, self.missing = self.missing, 0
+        return missing
 
     def read(self, *, last: bool) -> bytes:
         """The next piece to show, whole lines only where there is a prefix."""
-        data, self.offset = logs.read(self.folder, self.stream, self.offset, CHUNK)
+        data, missing = self._log.read(CHUNK)
+        self.missing += missing
         if not data:
             self.behind = False
             if last and self.partial:

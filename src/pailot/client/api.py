@@ -32,6 +32,8 @@ class LogPiece(Value):
     offset: int
     text: str
     id: str = ""
+    missing: int = 0
+    """Bytes before it that the server has rotated away before they could be sent."""
 
 
 class Client:
@@ -277,6 +279,23 @@ class Client:
         limit: int | None = None,
     ) -> bytes:
         """A task's log from an offset to what is its end now, or so many bytes of it."""
+        return self.log_piece(
+            job, role, index, stream=stream, attempt=attempt, task_attempt=task_attempt, offset=offset, limit=limit
+        )[1]
+
+    def log_piece(
+        self,
+        job: str,
+        role: str,
+        index: int,
+        *,
+        stream: str = "all",
+        attempt: int | None = None,
+        task_attempt: int | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> tuple[int, bytes]:
+        """As `log`, and the offset of the first byte: it is beyond the one asked for where that was rotated away."""
         path = self._log_path(job, role, index, stream, attempt, task_attempt)
         headers = {"Accept": "text/plain"}
         if offset or limit is not None:
@@ -284,10 +303,15 @@ class Client:
         try:
             reply = self._request("GET", path, None, headers)
         except Refused as error:
+            if error.code == "LogRotatedError" and limit is not None:
+                return self.log_piece(job, role, index, stream=stream, attempt=attempt, task_attempt=task_attempt, offset=offset)
             if error.status == 416:
-                return b""  # nothing beyond that yet
+                return offset, b""  # nothing beyond that yet
             raise
-        return reply.body if reply.status == 206 else reply.body[offset:]
+        if reply.status != 206:
+            return offset, reply.body[offset:]
+        start = reply.headers.get("content-range", "").removeprefix("bytes ").partition("-")[0]
+        return int(start) if start.isdecimal() else offset, reply.body
 
     def log_locations(
         self, job: str, attempt: int, role: str, index: int, task_attempt: int, *, tail: bool = False
@@ -325,7 +349,8 @@ class Client:
             else:
                 piece = json.loads(event.data)
                 where = (int(piece.get("attempt") or 0), int(piece.get("taskAttempt") or 0))
-                yield LogPiece(*where, int(piece["offset"]), str(piece["text"]), event.id)
+                missing = int(piece.get("missing") or 0)
+                yield LogPiece(*where, int(piece["offset"]), str(piece["text"]), event.id, missing)
 
     # Code folders
 

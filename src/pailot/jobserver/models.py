@@ -43,6 +43,8 @@ class LogPiece(Value):
     data: bytes = b""
     ended: bool = False
     """Nothing will follow: the last piece of a stream, without data."""
+    missing: int = 0
+    """Bytes before these that were rotated away before they could be read."""
 
     @property
     def id(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio  # noqa: TID253  # only a server loads this
 
 from ..lifecycle.states import FINAL_JOB_STATES
+from ..runtime.logs import after_gap
 from . import job_history
 from .errors import BadRequest, NoSuchLog
 from .models import Event, LogPiece
@@ -92,7 +93,7 @@ async def log(
         at = _latest(team, record, role, index, attempt, task_attempt, stream)
     if entry is not None:
         team.floor.watch(entry)
-    pause = 0.0
+    pause, line_open = 0.0, True  # whoever goes on from a place may have half a line
     try:
         while True:
             seen = entry.signal.count if entry is not None else 0
@@ -103,8 +104,13 @@ async def log(
                 ended = found.ended if found is not None else over
                 if not data:
                     break
+                missing = end - len(data) - at[2]
+                if missing:
+                    data, left_out = after_gap(data, line_open=line_open and at[2] > 0)
+                    missing += left_out
+                line_open = not data.endswith(b"\n")
                 at = (at[0], at[1], end)
-                yield LogPiece(at[0], at[1], end, data)
+                yield LogPiece(at[0], at[1], end, data, missing=missing)
             if ended:
                 following = None if only else _next(team, record, role, index, at, stream)
                 if following is not None:

@@ -152,6 +152,51 @@ def read(folder: str, stream: str, offset: int, limit: int = 65536) -> tuple[byt
                 os.close(current)
 
 
+class Reader:
+    """Reads a log from its beginning on, and tells what was rotated away before it was read.
+
+    Two halves of lines are never glued: after a gap the line that was open is ended, and the rest of one whose beginning is
+    gone is left out, and counts as missing, too.
+    """
+
+    def __init__(self, folder: str, stream: str) -> None:
+        self.folder, self.stream = folder, stream
+        self.offset = 0
+        self._line_open = False
+
+    def read(self, limit: int = 65536) -> tuple[bytes, int]:
+        """The next bytes to show, nothing at the end; and how many before them are missing."""
+        missing = 0
+        while True:
+            before = self.offset
+            data, self.offset = read(self.folder, self.stream, before, limit)
+            gap = self.offset - len(data) - before
+            more = bool(data)
+            if gap:
+                data, left_out = after_gap(data, line_open=self._line_open)
+                missing += gap + left_out
+                self._line_open = False
+            if data:
+                self._line_open = not data.endswith(b"\n")
+            if data or not more:
+                return data, missing
+
+
+def after_gap(data: bytes, *, line_open: bool) -> tuple[bytes, int]:
+    """What is shown of the first bytes after a gap, and how many of them are not; `line_open`: the last line shown had no end.
+
+    >>> after_gap(b"rest of a line\\nnext\\n", line_open=True)
+    (b'\\nnext\\n', 15)
+    """
+    end = data.find(b"\n") + 1  # where there is none, half a line is better than nothing
+    return (b"\n" if line_open else b"") + data[end:], end
+
+
+def gap_words(task: str, missing: int) -> str:
+    """What a follower says of a gap."""
+    return f"{task}: {missing} bytes of its log were rotated away before they could be read"
+
+
 def tail(folder: str, stream: str, size: int) -> bytes:
     """The last `size` bytes of a log, or all that is kept of it."""
     return read(folder, stream, _size(folder, stream) - size, size)[0] if size > 0 else b""

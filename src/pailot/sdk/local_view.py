@@ -255,7 +255,7 @@ class Here:
             folder = os.path.join(task, "attempts", str(number))
             watch.add(folder)
             log = logs.setdefault((role, index, number), _Log(folder, which.stream))
-            for text in log.new(last=last):
+            for text in log.new(f"{role}:{index}", last=last):
                 yield role, index, text
 
     def stop(self, now: bool) -> None:
@@ -279,17 +279,28 @@ class Here:
             return stream.read()
 
 
+def warn_of_gap(task: str, missing: int) -> None:
+    """Tell that lines are missing before the next one."""
+    import warnings
+
+    from ..runtime.logs import gap_words
+
+    warnings.warn(gap_words(task, missing), RuntimeWarning, stacklevel=2)
+
+
 class _Log:
     """One log file and how far it was read."""
 
     def __init__(self, folder: str, stream: str) -> None:
-        self.folder, self.stream, self.offset, self.partial = folder, stream, 0, b""
+        from ..runtime.logs import Reader
 
-    def new(self, *, last: bool) -> Iterator[str]:
-        from ..runtime import logs
+        self._log, self.partial = Reader(folder, stream), b""
 
+    def new(self, task: str, *, last: bool) -> Iterator[str]:
         while True:
-            data, self.offset = logs.read(self.folder, self.stream, self.offset)
+            data, missing = self._log.read()
+            if missing:
+                warn_of_gap(task, missing)
             if not data:
                 break
             *lines, self.partial = (self.partial + data).split(b"\n")

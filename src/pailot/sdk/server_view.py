@@ -9,7 +9,7 @@ from ..client.errors import NotFound, Refused, Unreachable
 from ..errors import PailotError, suggestion
 from ..userruns.queries import NoSuchRun
 from .connections import Lines
-from .local_view import OVER, Quit
+from .local_view import OVER, Quit, warn_of_gap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -169,6 +169,8 @@ class There:
                         queue.put((role, index, rest))
                         rest = ""
                     where = (piece.attempt, piece.task_attempt)
+                    if piece.missing:
+                        warn_of_gap(f"{role}:{index}", piece.missing)
                     *whole, rest = (rest + piece.text).split("\n")
                     for line in whole:
                         queue.put((role, index, line))

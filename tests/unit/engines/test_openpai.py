@@ -110,3 +110,13 @@ def _is_woken(engine: OpenpaiEngine) -> bool:
     descriptor = engine.changes()
     assert descriptor is not None
     return bool(select.select([descriptor], [], [], 0)[0])
+
+
+def test_bytes_that_the_server_has_rotated_away_leave_a_line(tmp_path: Path) -> None:
+    logs = TaskLogs(str(tmp_path), Masker(()))
+    logs.add("stdout", b"one\ntw")
+    logs.add("stdout", b"ee\nfour\n", missing=100)
+    logs.flush()
+    words = b"pailot: 103 bytes were rotated away on the server before they could be fetched"
+    assert (tmp_path / "stdout").read_bytes() == b"one\ntw\n" + words + b"\nfour\n"
+    assert logs.offset("stdout") == 6 + 100 + 8

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from ...errors import PailotError, suggestion
 from ...loading import current_user
+from ...runtime.logs import gap_words
 from ..main import OK
 from ..server_option import add_server_option, client_of
 
@@ -109,8 +111,14 @@ class Follower:
                 source = self.sources[key]
                 assert isinstance(source, Source)
                 while data := source.read(last=last):
+                    self._tell_gap(role, index, source.take_missing())
                     while data:
                         data = data[os.write(1, data) :]
+                self._tell_gap(role, index, source.take_missing())
+
+    def _tell_gap(self, role: str, index: int, missing: int) -> None:
+        if missing:
+            sys.stderr.write(f"pailot: {gap_words(f'{role}:{index}', missing)}\n")
 
     def next_attempt(self) -> None:
         """When the job is tried again, its new attempt is followed."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from ...errors import PailotError, suggestion
+from ...runtime.logs import gap_words
 from ..main import OK
 from ..server_option import job_name, print_json
 from .wait_reason import telling_why
@@ -93,6 +95,8 @@ def _follow_one(
         after=f"{attempt}.{args.task_attempt or 0}.0",
     )
     for piece in pieces:
+        if piece is not None and piece.missing:
+            sys.stderr.write(f"pailot: {gap_words(f'{role}:{index}', piece.missing)}\n")
         if piece is not None:
             writer.write((role, index, (piece.attempt, piece.task_attempt)), piece.text.encode())
 

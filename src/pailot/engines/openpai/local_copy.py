@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ...runtime.atomic_json import read_record, write_record
-from ...runtime.logs import STREAMS
+from ...runtime.logs import STREAMS, after_gap
 from ...runtime.masking import Masker
 
 TYPE_CHECKING = False
@@ -94,12 +94,19 @@ class TaskLogs:
         """Where to go on reading the server's log."""
         return self._read[stream]
 
-    def add(self, stream: str, data: bytes, *, also_all: bool = False) -> bool:
-        """Keep the next bytes; `also_all`: the server has no log of both streams together, so ours is made of them."""
+    def add(self, stream: str, data: bytes, *, also_all: bool = False, missing: int = 0) -> bool:
+        """Keep the next bytes; `also_all`: the server has no log of both streams together, so ours is made of them.
+
+        `missing` bytes before them were rotated away on the server: a line says so in their place.
+        """
         if not data:
             return False
         self._open()
-        self._read[stream] += len(data)
+        self._read[stream] += missing + len(data)
+        if missing:
+            data, left_out = after_gap(data, line_open=True)
+            words = f"\npailot: {missing + left_out} bytes were rotated away on the server before they could be fetched"
+            data = words.encode() + data
         masked = self._maskers[stream].feed(data)
         self._append(stream, masked, also_all)
         return bool(masked)

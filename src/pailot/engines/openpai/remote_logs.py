@@ -24,7 +24,7 @@ class PailotLogs:
         for stream in ("all", "stdout", "stderr"):
             while True:
                 try:
-                    data = self.client.log(
+                    start, data = self.client.log_piece(
                         self.job,
                         role,
                         index,
@@ -36,7 +36,7 @@ class PailotLogs:
                     )
                 except NotFound:
                     return grown  # it has not begun
-                grown |= logs.add(stream, data)
+                grown |= logs.add(stream, data, missing=start - logs.offset(stream))
                 if len(data) < PIECE:
                     break
             if stream == "all" and not grown and logs.offset("all") == logs.offset("stdout") + logs.offset("stderr"):

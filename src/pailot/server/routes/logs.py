@@ -111,12 +111,15 @@ async def follow(pieces: AsyncIterator[LogPiece]) -> AsyncIterator[bytes]:
         if (piece.attempt, piece.task_attempt) != where:
             where = (piece.attempt, piece.task_attempt)
             decoder.reset()
+        if piece.missing:
+            decoder.reset()
         text = decoder.decode(piece.data, final=piece.ended)
         offset = piece.offset - len(decoder.getstate()[0])
         at = {"offset": offset, "attempt": piece.attempt, "taskAttempt": piece.task_attempt}
         mark = f"{piece.attempt}.{piece.task_attempt}.{offset}"
-        if text:
-            yield event("", {**at, "text": text}, mark)
+        if text or piece.missing:
+            more = {"missing": piece.missing} if piece.missing else {}
+            yield event("", {**at, "text": text, **more}, mark)
         if piece.ended:
             yield event("end", at, mark)
 
@@ -144,7 +147,8 @@ async def _whole_log(request: Request, found: Log) -> Response:
         bounds = byte_range(wanted, size)
         if bounds is None or (bounds != (-1, -1) and bounds[1] <= begin):
             words = f"the log has {size} bytes" + (f", of which the first {begin} are no longer kept" if begin else "")
-            raise HttpError(416, "RangeError", words, [(b"content-range", b"bytes */%d" % size)])
+            code = "RangeError" if bounds is None else "LogRotatedError"
+            raise HttpError(416, code, words, [(b"content-range", b"bytes */%d" % size)])
         if bounds != (-1, -1):
             start, end, status = max(begin, bounds[0]), bounds[1], 206
             headers.append((b"content-range", b"bytes %d-%d/%d" % (start, end - 1, size)))
