@@ -29,7 +29,17 @@ _MODULES = (
     "shutil", "ssl", "stat", "subprocess", "tarfile", "threading", "urllib.parse", "urllib.request", "zipfile", "zlib", "bz2",
     "lzma",
 )  # fmt: skip
-_OURS = (".download", ".filesystems", ".folders", ".ml_folders", ".ml_mounts", ".provisions", ".upload", "..progress")
+_OURS = (
+    ".download",
+    ".filesystems",
+    ".folders",
+    ".ml_folders",
+    ".ml_mounts",
+    ".provisions",
+    ".unpacking",
+    ".upload",
+    "..progress",
+)
 
 
 def enter(rules: Rules, user: str = "", places: Iterable[str] = ()) -> None:

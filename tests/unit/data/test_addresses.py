@@ -227,8 +227,8 @@ def test_what_is_allowed_is_a_path_of_the_folders_or_of_an_allowed_scheme(text: 
 def test_every_way_to_write_a_number_is_the_same_address(number: int, parts: int, base: str) -> None:
     octets = [number >> shift & 255 for shift in (24, 16, 8, 0)]
     *high, last = [*octets[: parts - 1], int.from_bytes(bytes(octets[parts - 1 :]), "big")]
-    written = {"d": str, "o": lambda each: f"0{each:o}", "x": lambda each: f"0x{each:X}"}[base]
-    host = ".".join(written(each) for each in (*high, last))
+    written = {"d": "{}", "o": "0{:o}", "x": "0x{:X}"}[base]
+    host = ".".join(written.format(each) for each in (*high, last))
     assert literal(host) == IPv4Address(number), host
 
 
