@@ -70,6 +70,12 @@ SETTINGS = (
     Setting(
         "slurm_shared_home", "Whether the nodes see PAILOT_HOME and the current directory: yes, no, or auto (find out).", "auto"
     ),
+    Setting(
+        "slurm_secrets_in_spool",
+        "Whether secrets may go, in the batch script, to nodes that do not see the home; root and SlurmUser can read them.",
+        False,
+        "flag",
+    ),
     Setting("slurm_node_folder", "Where nodes that do not see the home keep a job's files; empty: $TMPDIR, or /tmp.", ""),
     Setting("slurm_fetch_seconds", "How long such a job waits at its end for its logs and records to be fetched.", 300, "number"),
     Setting("slurm_poll_seconds", "How long Slurm is not asked at most; what happens is mostly seen without.", 15, "number"),

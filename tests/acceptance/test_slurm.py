@@ -10,8 +10,10 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import cryptography
 import pytest
 
+from ..parts.canaries import Canaries, found_below, found_in
 from ..parts.slurm import Cluster, cluster
 from . import test_examples_run
 from .runs import PATIENCE, Home, Result, job, no_process_left, processes_with, role, wait_for
@@ -157,23 +159,63 @@ def test_a_python_of_3_9_on_the_node_is_enough(login: Login) -> None:
     assert "(3.9" in str(login.events()[0]["python"])
 
 
-def test_no_secret_is_seen_by_slurm_or_left_in_a_file(login: Login) -> None:
-    commands = "t='<% $secrets.token %>'; echo ${#t}; until [ -e go ]; do sleep 0.05; done"
-    text = job(role(commands, instances=2), more="secrets: {token: hunter2-hunter2}")
-    process = login.start(text, "--quiet", "--workdir", "shared")
-    assert first_line(process).endswith("15\n")
+@pytest.mark.parametrize("sealed", [False, True])
+def test_no_credential_is_seen_by_slurm_or_left_in_a_file(login: Login, sealed: bool) -> None:
+    """Where all that opens a sealed file lies in the user's home directory, it is sealed while the job waits."""
+    made = Canaries(end="until [ -e go ]; do sleep 0.05; done")
+    inherited = made.inherited()
+    login.environment |= inherited | ({"HOME": "/"} if sealed else {}) | {"PAILOT_SLURM_OPTIONS": "--hold"}
+    texts = [*made.texts.values(), *(value.rpartition(":")[2].partition("@")[0] for value in inherited.values())]
+    process = login.start(made.job, "--workdir", "shared")
     number = login.slurm_job()
+    waits = next(login.folder.glob("home/jobs/*/attempts/0/secrets.once"))
+    assert waits.stat().st_mode & 0o777 == 0o600
+    assert bool(found_in(waits.read_bytes(), texts)) != sealed
+    assert found_below(login.folder, texts, without=[waits, login.cwd / "job.yaml"]) == {}
+    login.slurm.slurm("scontrol", "release", number)
+    assert wait_for(lambda: b"PRICE=12" in b"".join(path.read_bytes() for path in login.folder.rglob("stdout")))
+    assert not waits.exists()  # read once, and gone
     script = login.slurm.slurm("scontrol", "write", "batch_script", number, "-")
     assert "#SBATCH" in script
-    everything = script + login.slurm.slurm("scontrol", "show", "job", number)
-    assert "hunter2" not in everything
-    for folder in (login.folder / "home", login.slurm.folder / "state", login.slurm.folder / "spool"):
-        for path in folder.rglob("*"):
-            if path.is_file():
-                assert b"hunter2-hunter2" not in path.read_bytes(), path
-    assert not list(login.folder.glob("home/jobs/*/attempts/0/secrets.once"))  # read once, and gone
+    assert found_in((script + login.slurm.slurm("scontrol", "show", "job", number)).encode(), texts) == []
+    for folder in (login.slurm.folder / "state", login.slurm.folder / "spool"):
+        assert found_below(folder, texts) == {}
     (login.cwd / "go").touch()
-    assert ended(process).status == 0
+    done = ended(process)
+    assert done.status == 0, done  # a command of the job checks that it got what was taken out of the payload
+    printed = [text for text in texts if "ANYNAME" not in text]  # no name, no shape: what it prints of that is seen
+    assert found_in((done.out + done.err).encode(), printed) == []
+    logs = [*login.folder.rglob("stdout"), *login.folder.rglob("all")]
+    assert found_below(login.folder, printed, without=[login.cwd / "job.yaml"]) == {}
+    assert "ANY_NAME_AT_ALL=" in logs[0].read_text()  # inherited all the same
+    assert "ANY_NAME_AT_ALL" not in next(login.folder.rglob("attempts/*/environment")).read_text()
+
+
+def test_a_node_that_cannot_open_what_is_sealed_is_given_it_plain(login: Login) -> None:
+    """The next attempt is not sealed: the package that opens it is one that no Python can load."""
+    package = login.folder / "packages" / "cryptography"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "import os\n"
+        "if 'SLURM_JOB_ID' in os.environ:\n"
+        "    raise OSError('made for another machine')\n"
+        f"__path__ = [{os.path.dirname(cryptography.__file__)!r}]\n"
+    )
+    login.environment |= {"HOME": "/", "PYTHONPATH": str(package.parent)}
+    commands = "t='<% $secrets.token %>'; echo ${#t} attempt $FC_FRAMEWORK_ATTEMPT_ID"
+    done = login.run(job(role(commands), more="secrets: {token: hunter2-hunter2}"), "--quiet")
+    assert (done.status, done.out) == (0, "15 attempt 1\n"), done
+    assert "cannot open the sealed secrets" in login.pailot("why", "demo").out + login.pailot("events", "demo").out
+
+
+def test_a_job_that_is_cancelled_while_it_waits_leaves_no_secret(login: Login) -> None:
+    login.environment["PAILOT_SLURM_OPTIONS"] = "--hold"
+    process = login.start(job(role("true"), more="secrets: {token: hunter2-hunter2}"))
+    login.slurm_job()
+    assert login.pailot("stop", "demo", timeout=LONG).status == 0
+    assert ended(process).status == 3
+    assert found_below(login.folder, ["hunter2-hunter2"], without=[login.cwd / "job.yaml"]) == {}
+    assert not list(login.folder.rglob("secrets.once"))
 
 
 @pytest.mark.parametrize("instances", [1, 2])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ..parts.canaries import Canaries, found_below
 from ..parts.slurm import Cluster, cluster
 from .runs import job, processes_with, role, wait_for
 from .test_slurm import LONG, SLEEP, Login, ended, first_line
@@ -96,20 +97,27 @@ def test_a_stop_reaches_the_tasks_with_its_grace(login: Login, instances: int) -
     assert login.show()["state"] == "STOPPED"
 
 
-def test_no_secret_is_in_the_script_or_in_a_file(login: Login) -> None:
-    nodes = Path(login.environment["PAILOT_SLURM_NODE_FOLDER"])
-    commands = f"t='<% $secrets.token %>'; echo ${{#t}} $t; until [ -e {nodes}/go ]; do sleep 0.05; done"
-    process = login.start(job(role(commands, instances=2), more="secrets: {token: hunter2-hunter2}"), "--quiet")
-    assert first_line(process).endswith("15 ******\n")
-    script = login.slurm.slurm("scontrol", "write", "batch_script", login.slurm_job(), "-")
-    assert "PAILOT_END" in script
-    assert "hunter2" not in script + login.slurm.slurm("scontrol", "show", "job", login.slurm_job())
-    for folder in (login.folder / "home", nodes, login.slurm.folder / "state", login.slurm.folder / "spool"):
-        for path in folder.rglob("*"):
-            if path.is_file():
-                assert b"hunter2-hunter2" not in path.read_bytes(), path
-    (nodes / "go").touch()
-    assert ended(process).status == 0
+def test_a_job_with_secrets_is_refused_unless_they_may_lie_in_the_spool(login: Login) -> None:
+    text = job(role("t='<% $secrets.token %>'; echo ${#t} $t"), more="secrets: {token: hunter2-hunter2}")
+    refused = login.run(text)
+    assert refused.status == 1
+    assert "slurm_secrets_in_spool = yes allows that" in refused.err
+    assert refused.err.count("\n") == 1, refused.err
+    allowed = login.run(text, PAILOT_SLURM_SECRETS_IN_SPOOL="yes")
+    assert (allowed.status, allowed.out) == (0, "15 ******\n"), allowed
+    for folder in (login.folder / "home", Path(login.environment["PAILOT_SLURM_NODE_FOLDER"])):
+        assert found_below(folder, ["hunter2-hunter2"]) == {}
+
+
+def test_inherited_credentials_do_not_come_to_lie_in_the_spool(login: Login) -> None:
+    inherited = Canaries().inherited()
+    login.environment |= inherited
+    done = login.run(job(role("echo [${GITHUB_PAT-}] [${ANY_NAME_AT_ALL-}]")))
+    assert (done.status, done.out) == (0, f"[] [{inherited['ANY_NAME_AT_ALL']}]\n"), done
+    names = sorted(set(inherited) - {"ANY_NAME_AT_ALL"})
+    assert f"not sent to the nodes, since it would lie in Slurm's spool: {', '.join(names)} (slurm_secrets_in_spool)" in done.err
+    allowed = login.run(job(role("echo ${#GITHUB_PAT} $GITHUB_PAT")), PAILOT_SLURM_SECRETS_IN_SPOOL="yes")
+    assert (allowed.status, allowed.out) == (0, f"{len(inherited['GITHUB_PAT'])} ******\n"), allowed
 
 
 def test_it_is_found_out_by_the_first_attempt(login: Login) -> None:

@@ -1,4 +1,4 @@
-"""What a batch script is told of its allocation, and the sealing of secrets on their way to it."""
+"""What a batch script is told of its allocation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.runtime.sealing import new_key, open_sealed, seal
 from pailot.runtime.slurm import allocation
 from pailot.runtime.slurm.allocation import Slot
 from pailot.runtime.slurm.driver import ending
@@ -57,17 +56,6 @@ def test_slots_of_a_plain_and_a_heterogeneous_job() -> None:
     het = {"SLURM_HET_SIZE": "2", "SLURM_JOB_NODELIST_HET_GROUP_0": "n3", "SLURM_TASKS_PER_NODE_HET_GROUP_0": "1"}
     het |= {"SLURM_JOB_NODELIST_HET_GROUP_1": "n[1-2]", "SLURM_TASKS_PER_NODE_HET_GROUP_1": "1(x2)"}
     assert allocation.slots(het) == [[Slot("n3", 0)], [Slot("n1", 1), Slot("n2", 1)]]
-
-
-@given(st.binary(max_size=5000))
-def test_what_is_sealed_opens_with_its_key_only(plain: bytes) -> None:
-    key = new_key()
-    sealed = seal(key, plain)
-    assert open_sealed(key, sealed) == plain
-    assert len(plain) < 8 or plain not in sealed
-    for wrong_key, wrong_text in ((new_key(), sealed), (key, sealed + b"x"), (key, bytes([sealed[0] ^ 1]) + sealed[1:])):
-        with pytest.raises(ValueError, match="damaged"):
-            open_sealed(wrong_key, wrong_text)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,10 @@ from ..base import RUNNING as TASK_RUNS
 from ..local.engine import bring, copy_code, whose_work
 from ..preparation import workdir
 from ..preparation.child_registry import CHILDREN
-from . import cluster_queries, code_bundle, payload, slurm_cli, unshared_home
+from . import cluster_queries, code_bundle, payload, private_part, slurm_cli, unshared_home
 from .container_wrappers import see, wrappers
 from .journal_tail import Journal, Logs, order_stop
+from .private_part import Sealed
 from .squeue_cache import QUEUE
 from .user_notes import notes_on
 from .wakeup_fd import Notice
@@ -94,7 +95,8 @@ class SlurmEngine:
         self.mirror: slurm_cli.Command | None = None
         self.mirror_at = 0.0
         self.script = ""
-        self.key = b""
+        self.private = Sealed(b"")
+        """What the driver of the attempt is told that no readable file holds."""
         self.code = ""
 
     # Starting
@@ -181,7 +183,9 @@ class SlurmEngine:
         made = payload.build(attempt, asked.components, places, provided, around, seen=seen)
         for name in ("orders", "events"):
             os.close(os.open(os.path.join(attempt.folder, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        _write(os.path.join(attempt.folder, "payload.json"), json.dumps({**made, "script": asked.script}).encode())
+        public, private = private_part.split(made, attempt)
+        self.private = private_part.seal(private, attempt)
+        _write(os.path.join(attempt.folder, "payload.json"), json.dumps({**public, "script": asked.script}).encode())
 
     def _fill_channels(
         self, attempt: Attempt, own: Mapping[tuple[str, int], ml_mounts.View], stopped: Callable[[], bool]
@@ -220,7 +224,7 @@ class SlurmEngine:
         """Everything that the driver needs into the batch script."""
         import shutil
 
-        unshared_home.check(attempt)
+        attempt = unshared_home.permitted(attempt, secrets_in_spool=bool(self.settings["slurm_secrets_in_spool"]))
         files = os.path.join(attempt.folder, "along")
         yield from self._beside(lambda: unshared_home.bring_files(attempt, files), attempt, stopped)
         token = payload.new_token()
@@ -236,10 +240,10 @@ class SlurmEngine:
         )
         for name in ("orders", "events"):
             os.close(os.open(os.path.join(attempt.folder, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        data = json.dumps({**made, "script": asked.head}).encode()
+        public, private = private_part.split(made, attempt)
+        data = json.dumps({**public, "script": asked.head}).encode()
         self.code = code_bundle.code(attempt.home)
-        self.key, sealed = payload.seal_secrets(attempt) if attempt.secrets or attempt.hidden else (b"", b"")
-        self.script = unshared_home.script(asked.head, self.code, files, data, sealed)
+        self.script = unshared_home.script(asked.head, self.code, files, data, json.dumps(private).encode())
         shutil.rmtree(files, ignore_errors=True)
         _write(os.path.join(attempt.folder, "payload.json"), data)
 
@@ -252,11 +256,9 @@ class SlurmEngine:
         )
         if self.away:
             environment["PAILOT_NODE_FOLDER"] = str(self.settings["slurm_node_folder"])
-        elif attempt.secrets or attempt.hidden:
-            self.key, sealed = payload.seal_secrets(attempt)
-            _write(os.path.join(attempt.folder, "secrets.once"), sealed)
-        if self.key:
-            environment["PAILOT_KEY"] = self.key.hex()
+        else:
+            environment.update(self.private.variables)
+            _write(os.path.join(attempt.folder, private_part.FILE), self.private.data)
         until, pause = time.monotonic() + AWAY_SECONDS, 1.0
         while True:
             yield from self._turn(stopped)
@@ -271,6 +273,7 @@ class SlurmEngine:
                 break
             problem = slurm_cli.complain("sbatch", self.command.err)
             if not isinstance(problem, slurm_cli.Away) or time.monotonic() > until:
+                private_part.remove(attempt.folder)
                 raise problem
             self.waiting(f"{problem}; it is asked again")
             moment = time.monotonic() + pause
@@ -485,6 +488,7 @@ class SlurmEngine:
 
     def _end(self, outcome: tuple[str, Verdict]) -> None:
         self.outcome, self.over = outcome, True
+        private_part.remove(self.folder)  # a job that was cancelled before it began has not read it
         self.notice.arm(0.001)  # whoever waits for changes has one more to see
         if self.logs is not None:
             for role, index, _ in list(self.logs.sizes):

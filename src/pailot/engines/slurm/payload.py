@@ -5,7 +5,6 @@ Addresses and ports are not. Where they belong stand marks, which the driver rep
 
 from __future__ import annotations
 
-import json
 import os
 
 from ...planning import placement as placing
@@ -47,7 +46,7 @@ def build(
     token: str = "",
     seen: Mapping[tuple[str, int], Seen] | None = None,
 ) -> dict[str, Any]:
-    """The payload; no secret is in it.
+    """The payload; references stand in it for secrets, and `private_part` takes out what else is private.
 
     `wrappers` are the words before bash for each role; `seen` is what each task sees of channels, with words of its own.
     """
@@ -138,12 +137,3 @@ def _role(attempt: Attempt, role: RolePlan, wrapper: tuple[str, ...]) -> dict[st
             "script_on_input": bool(wrapper),
         },
     }
-
-
-def seal_secrets(attempt: Attempt) -> tuple[bytes, bytes]:
-    """A key, and the secrets sealed by it for a file that its first reader removes."""
-    from ...runtime.sealing import new_key, seal
-
-    key = new_key()
-    text = json.dumps({"secrets": dict(attempt.secrets), "hidden": list(attempt.hidden)}).encode()
-    return key, seal(key, text)

@@ -6,6 +6,7 @@ import os
 
 from ...runtime.slurm import unpack
 from ..base import EngineError
+from . import private_part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,8 +42,25 @@ def wanted(setting: str, folder: str, number: int) -> bool:
     return any(os.path.exists(os.path.join(parent, str(earlier), UNSHARED)) for earlier in range(number))
 
 
-def check(attempt: Attempt) -> None:
-    """Refuse what lies on the login node and cannot be taken along."""
+def permitted(attempt: Attempt, *, secrets_in_spool: bool) -> Attempt:
+    """The attempt without the credentials that its tasks would inherit, unless these may lie in Slurm's spool.
+
+    Refuses what lies on the login node and cannot, or may not, be taken along.
+    """
+    _check(attempt)
+    if secrets_in_spool:
+        return attempt
+    if private_part.holds_secrets(attempt):
+        raise EngineError(
+            "the nodes do not see this home (slurm_shared_home), so the secrets of the job would lie in Slurm's spool, where"
+            " root and Slurm's own user can read them; slurm_secrets_in_spool = yes allows that"
+        )
+    left_out = private_part.inherited_credentials(attempt)
+    environment = {name: value for name, value in attempt.environment.items() if name not in left_out}
+    return attempt.replace(environment=environment, hidden=())
+
+
+def _check(attempt: Attempt) -> None:
     plan = attempt.plan
     missing = sorted({each.kind for role in plan.roles.values() for each in role.provisions if each.kind != "code"})
     if plan.options.channels:
@@ -53,8 +71,8 @@ def check(attempt: Attempt) -> None:
         )
 
 
-def script(head: str, code: str, files: str, payload: bytes, sealed: bytes) -> str:
-    """The batch script with everything in it; `head` is that of an ordinary one, `sealed` the secrets.
+def script(head: str, code: str, files: str, payload: bytes, private: bytes) -> str:
+    """The batch script with everything in it; `head` is that of an ordinary one.
 
     `files` is the folder that `bring_files` made, if there was something to bring.
     """
@@ -63,9 +81,7 @@ def script(head: str, code: str, files: str, payload: bytes, sealed: bytes) -> s
 
     packed_for_all = _along(code, files if os.path.isdir(files) else "")
     along = {"along.tgz": packed_for_all, "attempt/payload.json": payload, "attempt/orders": b"", "attempt/events": b""}
-    if sealed:
-        along["attempt/secrets.once"] = sealed
-    packed = _tar(along)
+    packed = _tar({**along, f"attempt/{private_part.FILE}": private})
     if len(packed) > LIMIT_BYTES:
         size, most = len(packed) / 1e6, LIMIT_BYTES / 1e6
         words = f"what the job takes along to its nodes is {size:.1f} MB packed, {most:.1f} MB at most fit into a batch script"

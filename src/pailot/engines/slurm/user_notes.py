@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from . import private_part
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...settings import Settings
@@ -12,10 +14,8 @@ def notes_on(attempt: Attempt, settings: Settings, *, away: bool) -> list[str]:
     """What is otherwise than somebody might think."""
     plan = attempt.plan
     if attempt.number:  # the rest was said already
-        return [_away_note(attempt)] if away and settings["slurm_shared_home"] == "auto" else []
-    found = []
-    if away:
-        found.append(_away_note(attempt))
+        return _away_notes(attempt, settings) if away and settings["slurm_shared_home"] == "auto" else []
+    found = _away_notes(attempt, settings) if away else []
     if not settings["slurm_container"]:
         images = ", ".join(sorted({role.image.uri for role in plan.roles.values()}))
         found.append(f"commands run on the nodes as they are; the image {images} is not used (slurm_container)")
@@ -38,6 +38,11 @@ def notes_on(attempt: Attempt, settings: Settings, *, away: bool) -> list[str]:
     return found
 
 
-def _away_note(attempt: Attempt) -> str:
+def _away_notes(attempt: Attempt, settings: Settings) -> list[str]:
     along = "the job's code travels with it" if attempt.code or attempt.plan.options.code else "tasks begin in an empty directory"
-    return f"the nodes do not see this home: {along}, and only logs and records come back (slurm_shared_home)"
+    found = [f"the nodes do not see this home: {along}, and only logs and records come back (slurm_shared_home)"]
+    left_out = () if settings["slurm_secrets_in_spool"] else private_part.inherited_credentials(attempt)
+    if left_out:
+        names = ", ".join(left_out)
+        found.append(f"not sent to the nodes, since it would lie in Slurm's spool: {names} (slurm_secrets_in_spool)")
+    return found

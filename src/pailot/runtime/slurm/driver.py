@@ -35,6 +35,10 @@ END_SECONDS = 30.0
 """Beyond the grace: then what does not end is left to Slurm."""
 
 
+class Unsealable(Exception):
+    """The private part of the payload cannot be opened here."""
+
+
 class Driver:
     """Drives the attempt in a folder, in this allocation."""
 
@@ -42,7 +46,8 @@ class Driver:
         self.folder = folder
         self.root = root
         """Where no home is shared: our own folder on this node, which holds what came along, and `folder`."""
-        self.key = bytes.fromhex(environment.pop("PAILOT_KEY", ""))
+        self.key = environment.pop("PAILOT_KEY", "")
+        self.packages = environment.pop("PAILOT_PACKAGES", "")
         self.environment = environment
         self.job = environment.get("SLURM_JOB_ID", "")
         self.payload: dict[str, Any] = read_record(os.path.join(folder, "payload.json")) or {}
@@ -107,8 +112,14 @@ class Driver:
     # Starting
 
     def _start(self) -> None:
+        try:
+            self._take_private()
+        except Unsealable as error:
+            with open(os.path.join(self.folder, "unsealable"), "w"):
+                pass  # the next attempt is not sealed
+            self._decide("platform", Verdict(states.FAILED, f"{error}; the next attempt does without"))
+            return
         payload = self.payload
-        self.secrets = self._open_secrets()
         rooms = allocation.slots(self.environment)
         alone = len(payload["tasks"]) == 1
         for number, task in enumerate(payload["tasks"]):
@@ -119,19 +130,49 @@ class Driver:
         for runner in self.tasks:
             runner.launch()
 
-    def _open_secrets(self) -> dict[str, Any]:
-        """Read once: the file is gone before the first task begins."""
+    def _take_private(self) -> None:
+        """What no readable file holds, put where it belongs. Its file is gone before the first task begins."""
+        private = self._open_private()
+        self.secrets = {"secrets": private.get("secrets", {}), "hidden": private.get("hidden", [])}
+        payload, texts = self.payload, private.get("texts", {})
+        payload["environment"] = {**payload["environment"], **private.get("environment", {})}
+        if texts:
+            pattern = re.compile(re.escape(str(payload["token"])) + r"\{s[0-9]+\}")
+
+            def filled(text: str) -> str:
+                return pattern.sub(lambda match: str(texts[match[0]]), text)
+
+            for task in payload["tasks"]:
+                task["environment"] = {name: filled(value) for name, value in task["environment"].items()}
+            for role in payload["roles"].values():
+                for script in ("main", "start", "exit", "hold_command"):
+                    role["task"][script] = filled(role["task"][script])
+
+    def _open_private(self) -> dict[str, Any]:
         path = os.path.join(self.folder, "secrets.once")
         try:
             with open(path, "rb") as stream:
-                sealed = stream.read()
+                data = stream.read()
         except FileNotFoundError:
-            return {"secrets": {}, "hidden": []}
+            return {}
         os.unlink(path)
-        from ..sealing import open_sealed
-
-        opened: dict[str, Any] = json.loads(open_sealed(self.key, sealed))
+        opened: dict[str, Any] = json.loads(self._unsealed(data) if self.key else data)
         return opened
+
+    def _unsealed(self, data: bytes) -> bytes:
+        """By a package of whoever submitted the job, which our Python can load if it is the same as there."""
+        import sys
+
+        sys.path.append(self.packages)
+        try:
+            from cryptography.fernet import Fernet
+
+            return Fernet(self.key).decrypt(data)
+        except Exception as error:  # whatever a package made for another machine raises, its text is what helps
+            here = f"{_python()} on {step.node_name()}"
+            raise Unsealable(f"{here} cannot open the sealed secrets ({type(error).__name__})") from None
+        finally:
+            sys.path.remove(self.packages)
 
     def _go(self) -> None:
         """All steps are there: now every address and port is known, and the tasks begin."""

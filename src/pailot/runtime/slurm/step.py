@@ -141,6 +141,7 @@ class Step:
         if "TMPDIR" in environment and not os.path.isdir(environment["TMPDIR"]):
             del environment["TMPDIR"]
         fields["environment"] = {**environment, **here, **fields["environment"]}
+        fields["inherited"] = environment
         fields["hidden"], fields["wrapper"] = tuple(fields["hidden"]), tuple(fields["wrapper"])
         task = Task(**fields)
         self.folder, self.attempt_folder = task.folder, task.attempt_folder

@@ -1,0 +1,114 @@
+"""What of an attempt no readable file may hold: secrets, credentials in scripts and variables, most of what is inherited.
+
+The payload has marks in their place. The values go to the driver in a file of their own, which only its owner can read and
+which the driver removes as soon as it has read it. Where every node that sees the file also sees our Python, the file is
+sealed, and the key goes with the batch job's environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from ... import credentials
+from ...values import Value
+from . import code_bundle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ..base import Attempt
+
+FILE = "secrets.once"
+UNSEALABLE = "unsealable"
+"""The file in an attempt's folder that says that its node could not open what was sealed."""
+SCRIPTS = ("main", "start", "exit", "hold_command")
+
+
+class Sealed(Value):
+    """The content of the file, and the variables by which the driver opens it."""
+
+    data: bytes
+    variables: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        return f"Sealed({len(self.data)} bytes)"
+
+
+def split(payload: dict[str, Any], attempt: Attempt) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The payload without anything private, and the private part."""
+    texts = sorted({text for text in attempt.hidden if len(text) >= credentials.MIN_CHARACTERS}, key=len, reverse=True)
+    marks = {text: f"{payload['token']}{{s{number}}}" for number, text in enumerate(texts)}
+    used: dict[str, str] = {}
+
+    def public(text: str) -> str:
+        for secret, mark in marks.items():
+            if secret in text:
+                used[mark] = secret
+                text = text.replace(secret, mark)
+        return text
+
+    def variables(given: dict[str, str]) -> dict[str, str]:
+        return {name: public(value) for name, value in given.items()}
+
+    tasks = [{**task, "environment": variables(task["environment"])} for task in payload["tasks"]]
+    roles = {
+        name: {**role, "task": {**role["task"], **{script: public(role["task"][script]) for script in SCRIPTS}}}
+        for name, role in payload["roles"].items()
+    }
+    inherited = payload["environment"]
+    kept = {name: value for name, value in inherited.items() if credentials.is_harmless(name) and public(value) == value}
+    private = {
+        "secrets": dict(attempt.secrets),
+        "hidden": list(attempt.hidden),
+        "texts": used,
+        "environment": {name: value for name, value in inherited.items() if name not in kept},
+    }
+    return {**payload, "tasks": tasks, "roles": roles, "environment": kept}, private
+
+
+def remove(folder: str) -> None:
+    """The file of an attempt that is over before its driver has read it."""
+    try:
+        os.unlink(os.path.join(folder, FILE))
+    except OSError:
+        pass  # the driver has read it, as it should
+
+
+def inherited_credentials(attempt: Attempt) -> Sequence[str]:
+    """The names of variables with a credential that tasks have from whoever started the job."""
+    return sorted(name for name, value in attempt.environment.items() if credentials.of_environment({name: value}))
+
+
+def holds_secrets(attempt: Attempt) -> bool:
+    """Whether the job itself has secrets, apart from what its tasks inherit."""
+    inherited = set(credentials.of_environment(attempt.environment))
+    return bool(attempt.secrets) or any(text not in inherited for text in attempt.hidden)
+
+
+def seal(private: dict[str, Any], attempt: Attempt) -> Sealed:
+    """The content of the file: sealed if the nodes can open it, else plain."""
+    data = json.dumps(private).encode()
+    packages = _packages_seen_with(attempt.folder)
+    parent = os.path.dirname(attempt.folder)
+    if not packages or any(os.path.exists(os.path.join(parent, str(each), UNSEALABLE)) for each in range(attempt.number)):
+        return Sealed(data)
+    from cryptography.fernet import Fernet
+
+    key = Fernet.generate_key()
+    return Sealed(Fernet(key).encrypt(data), {"PAILOT_KEY": key.decode(), "PAILOT_PACKAGES": packages})
+
+
+def _packages_seen_with(folder: str) -> str:
+    """The folder of the package `cryptography`, if whoever sees an attempt's folder sees it and our Python as well.
+
+    That is known only where all of them lie in the user's home directory, which is shared as a whole or not at all.
+    """
+    import cryptography
+
+    packages = os.path.dirname(os.path.dirname(os.path.abspath(cryptography.__file__)))
+    home = os.path.realpath(os.path.expanduser("~")).rstrip("/") + "/"
+    paths = (folder, packages, code_bundle.interpreter())
+    return packages if all(os.path.realpath(path).startswith(home) for path in paths) else ""
