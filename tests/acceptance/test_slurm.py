@@ -149,7 +149,10 @@ def test_a_python_of_3_9_on_the_node_is_enough(login: Login) -> None:
     if old is None:
         pytest.skip("there is no Python 3.9")
     text = job(role("echo here; false", instances=2, retries=1, failed=2))
-    plain = "from pailot.engines.slurm import travel; travel.interpreter = lambda: {!r}; from pailot.cli.main import main; main()"
+    plain = (
+        "from pailot.engines.slurm import code_bundle; code_bundle.interpreter = lambda: {!r};"
+        " from pailot.cli.main import main; main()"
+    )
     (login.cwd / "job.yaml").write_text(text)
     command = [sys.executable, "-c", plain.format(str(old)), "run", "-e", "slurm", "--quiet", "job.yaml"]
     process = login.popen(command)

@@ -528,3 +528,47 @@ def test_every_container_setting_has_its_place_in_the_list() -> None:
 
     assert settings.read().network == "host"
     assert {"container_command", "container_network", "image_pull"} <= {setting.name for setting in SETTINGS}
+
+
+def test_a_registrys_password_in_the_file_is_used_kept_sealed_and_never_shown(docker: Place, tmp_path: Path) -> None:
+    """By a run and its repetition, and by a server and its `rerun`, each of which has to pull the image."""
+    from ..acceptance.http_server import Server
+    from ..parts.canaries import Canaries, found_below, found_in
+    from ..parts.registry import Registry
+
+    password = "cAn4ryZregistry9x"
+    with Registry(tmp_path, "ann", password) as registry:
+        image = f"{registry.address}/team/canary:1"
+        registry.push(docker.engine, IMAGE, image)
+        made = Canaries(image=image, registry=password)
+        text = made.job.replace("registryuri: registry.example", f"registryuri: '{registry.address}'")
+        docker.environment |= registry.trusted(docker.engine)
+        docker.engine.run("rmi", "--force", image)
+        done = docker.run(text)
+        assert done.status == 0, done
+        docker.engine.run("rmi", "--force", image)
+        again = docker.pailot("rerun", "canaries")
+        assert again.status == 0, again
+        assert f"pulling the image {image}" in again.err
+        assert found_in((done.out + done.err + again.out + again.err).encode(), made.texts.values()) == []
+        assert found_below(docker.folder / "home", made.texts.values()) == {}
+        with Server(
+            tmp_path / "server",
+            "--stop-jobs",
+            "--engine",
+            "docker",
+            **docker.engine.environment,
+            **registry.trusted(docker.engine),
+        ) as server:
+            for name in ("first", "second"):
+                docker.engine.run("rmi", "--force", image)
+                if name == "first":
+                    assert server.submit(text.replace("name: canaries", "name: first")).status == 202
+                else:
+                    assert server.ask("POST", "/jobs/admin~first/rerun", {"name": name}).status < 300
+                assert server.wait(name)["jobStatus"]["state"] == "SUCCEEDED", server.get(f"/jobs/admin~{name}/why").text
+                for path in ("", "/config", "/plan", "/journal", "/why", "/logs/main/0"):
+                    assert found_in(server.get(f"/jobs/admin~{name}{path}").body, made.texts.values()) == [], path
+            assert found_below(server.home, made.texts.values()) == {}
+        docker.engine.run("rmi", "--force", image)
+    docker.nothing_left()
