@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pwd
 import signal
 import tarfile
 import threading
@@ -86,6 +87,10 @@ def test_an_archive_as_code_changes_nothing_outside(tmp_path: Path, users: str) 
             assert put(started, honest, bob).status == 201
             assert started.submit(job("sent", "sh main.sh; stat -c %U main.sh"), bob, query=f"?code={honest[1]}").status == 202
             started.wait("bob~sent", bob)
+            tree = started.home / "code" / honest[1] / "tree"
+            unpacked_by = tree.stat().st_uid, (tree / "main.sh").stat().st_uid
+            assert unpacked_by == ((pwd.getpwnam("nobody").pw_uid,) * 2 if settings else (os.geteuid(),) * 2)
+            assert tree.parent.stat().st_mode & 0o777 == 0o700
             whose = "nobody" if users == "unix_users" else "root" if os.geteuid() == 0 else os.environ["USER"]
             assert started.get("/jobs/bob~sent/logs/main/0", bob).text == f"uploaded\n{whose}\n"
     finally:

@@ -38,6 +38,7 @@ _OURS = (
     ".provisions",
     ".unpacking",
     ".upload",
+    "..client.ignore",
     "..progress",
 )
 

@@ -89,13 +89,14 @@ class CodeStore:
         used, quota = await self._beside(self.usage, user), self.quota
         return bool((quota.bytes and used.bytes * 2 > quota.bytes) or (quota.files and used.places * 2 > quota.files))
 
-    async def put(self, digest: str, user: str, content: AsyncIterator[bytes]) -> int:
+    async def put(self, digest: str, user: str, content: AsyncIterator[bytes], *, run_as: str = "") -> int:
         """Keep an archive for a user, or see that they have what is kept already; returns the size of what is new.
 
+        It is unpacked as the Unix user `run_as`, if there is one, into a folder that only we can reach.
         Whatever is wrong with it, nothing of it stays: BadRequest, QuotaExceeded.
         """
         if not self.has(digest):
-            return await self._receive(digest, user, content)
+            return await self._receive(digest, user, content, run_as)
         await self._compare(digest, content)
         async with self._turn(user):
             left, amount = self.quota.left(await self._beside(self.usage, user)), await self._beside(self._amount, digest)
@@ -116,12 +117,12 @@ class CodeStore:
             seen.update(piece)
         _check_digest(seen.hexdigest(), digest)
 
-    async def _receive(self, digest: str, user: str, content: AsyncIterator[bytes]) -> int:
+    async def _receive(self, digest: str, user: str, content: AsyncIterator[bytes], run_as: str) -> int:
         part = await self._beside(self._new_part, digest)
         try:
             size = await self._write(part, digest, user, content)
             async with self._turn(user):
-                await self._unpack(part, user, size)
+                await self._unpack(part, user, size, run_as)
                 await self._beside(self._place, part, digest, user)
             return size
         finally:
@@ -147,7 +148,7 @@ class CodeStore:
         _check_digest(seen.hexdigest(), digest)
         return size
 
-    async def _unpack(self, part: str, user: str, size: int) -> None:
+    async def _unpack(self, part: str, user: str, size: int, run_as: str) -> None:
         left = self.quota.left(await self._beside(self.usage, user))
         if size > left.bytes:
             raise self._too_much()
@@ -156,7 +157,7 @@ class CodeStore:
         try:
             async with self._unpacking:
                 limits = left.replace(bytes=left.bytes - size)
-                amount = await unpack_apart(os.path.join(part, "archive.tar.gz"), tree, limits)
+                amount = await unpack_apart(os.path.join(part, "archive.tar.gz"), tree, limits, run_as)
         except TooLarge as error:
             raise (BadRequest(str(error)) if left == LARGEST else self._too_much()) from None
         with open(os.path.join(part, "amount"), "w", encoding="ascii") as stream:

@@ -446,7 +446,7 @@ class Team:
         if new:
             if await self.code.is_tight(caller.name):
                 await self._make_room(caller.name)
-            size = await self.code.put(digest, caller.name, content)
+            size = await self.code.put(digest, caller.name, content, run_as=self.unix.owner(caller.name) or "")
         await self.writer.do(lambda: self.store.code.add(digest, size, time.time()))
         return new
 

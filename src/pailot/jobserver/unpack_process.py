@@ -11,8 +11,9 @@ import os
 import signal
 import sys
 
+from ..data.job_user import become
 from ..data.tar import BadArchive
-from ..data.unpacking import Amount, Limits, TooLarge, unpack
+from ..data.unpacking import Amount, Limits, TooLarge, unpack_below
 from ..runtime.processes import end_with_parent
 from .errors import BadRequest, Unavailable
 
@@ -20,14 +21,14 @@ NICENESS = 10
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from pailot.jobserver.unpack_process import main; main(sys.argv[2])"
 
 
-async def unpack_apart(archive: str, target: str, limits: Limits) -> Amount:
+async def unpack_apart(archive: str, target: str, limits: Limits, run_as: str = "") -> Amount:
     """Unpack an archive into an empty folder; TooLarge or BadRequest where that is refused, and then nothing is there.
 
-    Whoever no longer waits for it, ends it.
+    `run_as` is the Unix user who does it; without one it is ours. Whoever no longer waits for it, ends it.
     """
     import asyncio
 
-    order = {"archive": archive, "target": target, "limits": [limits.bytes, limits.places], "parent": os.getpid()}
+    order = {"archive": archive, "target": target, "limits": [limits.bytes, limits.places], "user": run_as, "parent": os.getpid()}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-c", _START, _package(), json.dumps(order)),
         stdin=asyncio.subprocess.DEVNULL,
@@ -63,13 +64,30 @@ def main(words: str) -> None:
     os.nice(NICENESS)
     answer: dict[str, object]
     try:
-        amount = unpack(order["archive"], order["target"], Limits(*order["limits"]))
+        with open(order["archive"], "rb") as stream:
+            folder = os.open(order["target"], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            if order["user"]:
+                _be(order["user"], folder)
+            amount = unpack_below(stream, folder, Limits(*order["limits"]))
         answer = {"done": [amount.bytes, amount.places]}
     except BadArchive as error:
         answer = {"refused": str(error), "large": isinstance(error, TooLarge)}
     except OSError as error:
         answer = {"problem": error.strerror or str(error)}
     sys.stdout.write(json.dumps(answer))
+
+
+def _be(user: str, folder: int) -> None:
+    """Give a folder to a Unix user and be that one for good: what they can reach by name no longer matters, both are open."""
+    import bz2  # noqa: F401  # these are loaded while our Python can be read
+    import lzma  # noqa: F401
+    import pwd
+    import zlib  # noqa: F401
+
+    found = pwd.getpwnam(user)
+    os.fchown(folder, found.pw_uid, found.pw_gid)
+    become(user)
+    os.umask(0o022)
 
 
 def _package() -> str:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pailot.client.ignore import match_steps, read_rules, walk
+from pailot.runtime.removing import remove_tree
 
 
 class Counted:
@@ -69,12 +70,14 @@ for line, path in hard.items():
 
 
 def test_a_folder_of_1200_levels_is_walked(tmp_path: Path) -> None:
-    os.makedirs(tmp_path / "a")
-    path = str(tmp_path)
-    for _ in range(1200):
-        path += "/a"
-        os.makedirs(path, exist_ok=True)
-    assert max(name.count("/") for name, _ in walk(str(tmp_path))) == 1199
+    path = str(tmp_path / "top")
+    try:
+        for _ in range(1200):
+            os.mkdir(path)
+            path += "/a"
+        assert max(name.count("/") for name, _ in walk(str(tmp_path / "top"))) == 1198
+    finally:
+        remove_tree(str(tmp_path / "top"))  # pytest's own way calls itself for each
 
 
 def test_where_nothing_can_match() -> None:
