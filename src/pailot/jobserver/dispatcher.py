@@ -273,7 +273,7 @@ class Dispatcher:
             return
         kind = news["event"]
         if kind in ("grown", "noted"):
-            entry.signal.ring()
+            entry.signal.ring_soon(entry.watchers)
         elif kind == "started":
             entry.note = ""
             more = {**entry.record.more, "attempt": news["attempt"]}

@@ -16,15 +16,32 @@ if TYPE_CHECKING:
 KEPT = 4_000
 
 
+CROWD = 20
+SECONDS_A_WATCHER = 0.001
+"""Beyond a crowd of watchers, news that comes often waits so long for more of it: else 500 who follow one log keep the whole
+server busy, and nobody new is let in."""
+
+
 class Signal:
     """Wakes everyone who waits; what happened is to be found out by looking."""
 
     def __init__(self) -> None:
         self.count = 0
         self._next: asyncio.Future[None] | None = None
+        self._soon: asyncio.TimerHandle | None = None
+
+    def ring_soon(self, watchers: int) -> None:
+        """At once for a few; for many once for all that happens within a moment, the longer the more they are."""
+        if watchers <= CROWD:
+            self.ring()
+        elif self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(watchers * SECONDS_A_WATCHER, self.ring)
 
     def ring(self) -> None:
         self.count += 1
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
         if self._next is not None:
             if not self._next.done():
                 self._next.set_result(None)

@@ -9,6 +9,7 @@ from ..runtime.logs import after_gap
 from . import job_history
 from .errors import BadRequest, NoSuchLog
 from .models import Event, LogPiece
+from .signals import CROWD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ async def log(
                 line_open = not data.endswith(b"\n")
                 at = (at[0], at[1], end)
                 yield LogPiece(at[0], at[1], end, data, missing=missing)
+                if entry is not None and entry.watchers > CROWD and len(data) < PIECE and not ended:
+                    break  # with so many to tell, more has come meanwhile: nobody would ever wait for the next sign
             if ended:
                 following = None if only else _next(team, record, role, index, at, stream)
                 if following is not None:
