@@ -424,7 +424,7 @@ def anchors_of(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", head.strip().lower()).replace(" ", "-") for head in heads}
 
 
-@pytest.mark.parametrize("name", [*NAMES, "CHANGELOG.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("name", [*NAMES, "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"])
 def test_every_link_leads_somewhere(name: str) -> None:
     file = ROOT / name
     for target in re.findall(r"\]\(([^)\s]+)\)", without_code(file.read_text(encoding="utf-8"))):
