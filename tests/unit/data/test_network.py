@@ -105,6 +105,33 @@ def test_on_a_users_own_machine_all_of_that_works(outer: WebServer, tmp_path: Pa
     assert fetch(f"http://{outer.host}/again", Rules(), tmp_path) == SECRET
 
 
+def test_certificates_are_checked_against_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ssl
+
+    key, certificate = tmp_path / "key", tmp_path / "certificate"
+    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    more = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
+    try:
+        subprocess.run([*words, *more], check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("there is no openssl")
+    made = WebServer(lambda request: _say(request, "sealed"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    made.server.socket = context.wrap_socket(made.server.socket, server_side=True)
+    port = made.host.rpartition(":")[2]
+    try:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        rules = Rules(server=True, addresses=("127.0.0.1", "::1"))
+        assert fetch(f"https://localhost:{port}/", rules, tmp_path) == "sealed"
+        with pytest.raises(DataError, match="(?i)certificate|mismatch"):
+            fetch(f"https://127.0.0.1:{port}/", rules, tmp_path)
+        with pytest.raises(DataError, match="allowed_addresses"):
+            fetch(f"https://localhost:{port}/", Rules(server=True), tmp_path)
+    finally:
+        made.close()
+
+
 def test_a_name_that_resolves_to_the_machine(tmp_path: Path) -> None:
     own = socket.gethostname()
     try:

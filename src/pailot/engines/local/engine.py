@@ -7,8 +7,6 @@ import os
 import signal
 import time
 
-from ...data import ml_folders
-from ...data.addresses import folder_of
 from ...lifecycle.states import LAUNCHER_LOST
 from ...planning import placement as placing
 from ...runtime import cgroups, cleanup, processes
@@ -116,8 +114,7 @@ class LocalEngine:
             from ..preparation.sandbox import wrapper as sandbox
 
             wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works)])
-        self.roots = sorted({folder_of(path, attempt.rules) for path, _ in seen} - {""})
-        self.shown = seen = () if attempt.rules.server else seen
+        self.shown = seen
         inside = bool(wrapper) or self.contains
         place_record(
             os.path.join(attempt.folder, "attempt.json"),
@@ -399,7 +396,8 @@ class LocalEngine:
 
         Answers the words before `bash` that make room for a /ml, and what of this machine is shown there.
         """
-        from ...data import ml_mounts
+        from ...data import ml_folders, ml_mounts
+        from ...data.addresses import folder_of
 
         ml = os.path.join(attempt.folder, "ml")
         os.makedirs(ml, exist_ok=True)
@@ -435,6 +433,9 @@ class LocalEngine:
                 lambda: make(news.tell), attempt.descriptors, self, stopped, news, self.progressed, whose
             )
         ml_folders.Filled(shown, files).keep(ml)
+        if attempt.rules.server:
+            self.roots = sorted({folder_of(path, attempt.rules) for path, _ in shown} - {""})
+            return wrapper, []
         return wrapper, [(path, place) for path, place in shown]
 
     def _copy_code(
