@@ -7,14 +7,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+LONGEST_WORD = 64
+"""Nobody mistypes what is longer."""
+MOST_KNOWN = 1_000
+
+
 class PailotError(Exception):
     """Base of every error that Pailot raises on purpose. Its text is one line for the user."""
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return '; did you mean …?' for the nearest known word, or nothing."""
-    from difflib import get_close_matches
+    """Return '; did you mean …?' for the nearest known word, or nothing.
 
-    lowered = {name.lower(): name for name in known}
+    Looking for it costs about 10 µs a known word; only the first `MOST_KNOWN` of them are looked at.
+    """
+    if len(word) > LONGEST_WORD:
+        return ""
+    from difflib import get_close_matches
+    from itertools import islice
+
+    lowered = {name.lower(): name for name in islice(known, MOST_KNOWN) if len(name) <= 2 * LONGEST_WORD}
     close = get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
     return f"; did you mean '{lowered[close[0]]}'?" if close else ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from ..printable import printable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +25,7 @@ def print_problems(problems: Iterable[Problem], stream: TextIO) -> None:
 
 def format_problem(problem: Problem, *, colour: bool = False) -> str:
     """`file:line:column: error[code]: message`, then the line with a caret below."""
-    where = f"{problem.file}:{problem.line}:{problem.column}:"
+    where = f"{printable(problem.file)}:{problem.line}:{problem.column}:"
     kind = f"{problem.severity}[{problem.code}]:"
     if colour:
         where = f"{_BOLD}{where}{_PLAIN}"
@@ -40,14 +42,19 @@ def use_colour(stream: TextIO) -> bool:
 
 
 def count_text(problems: Iterable[Problem]) -> str:
-    """'2 errors, 1 warning'."""
-    severities = [problem.severity for problem in problems]
+    """'2 errors, 1 warning', '100 errors and 1,234 more'."""
+    severities, more = [], ""
+    for problem in problems:
+        if problem.code == "more-problems":
+            more = f" {problem.message}"
+        else:
+            severities.append(problem.severity)
     parts = []
     for kind in ("error", "warning"):
         count = severities.count(kind)
         if count:
             parts.append(f"{count} {kind}{'s' if count > 1 else ''}")
-    return ", ".join(parts)
+    return ", ".join(parts) + more
 
 
 def _with_caret(line: str, column: int, width: int = 100) -> str:

@@ -119,7 +119,7 @@ def with_secrets(plan: Plan, shown: str) -> str:
     secrets = plan.secrets.reveal()
 
     def inserted(name: str) -> str:
-        value, problem = lookup(secrets, name.split("."), "$secrets")
+        value, problem, _ = lookup(secrets, name.split("."), "$secrets")
         if problem:
             raise ProvideError(f"{shown}: '$secrets.{name}' {problem}")
         return to_string(value)

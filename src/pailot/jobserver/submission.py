@@ -6,7 +6,7 @@ import json
 
 from ..data.addresses import parse
 from ..data.job_places import refusals
-from ..planning import check, plan
+from ..planning import plan
 from ..planning.plugins import exists as is_plugin
 from ..protocol import InvalidJob, read
 from ..protocol.overrides import Override
@@ -82,9 +82,6 @@ class Reader:
             changes.append(Override(("name",), name, "the name given with the request"))
         try:
             job = read(text, changes=tuple(changes), library=self.library.find, is_plugin=is_plugin)
-            problems = check(job)
-            if any(problem.is_error for problem in problems):
-                raise InvalidJob((*problems, *job.warnings))
             made = plan(job, user)
         except InvalidJob as error:
             raise Invalid(str(error), error.problems) from None

@@ -38,7 +38,8 @@ def job_environment(job: Job, user: str) -> dict[str, str]:
     roles = list(job.task_roles.values())
     role_list = ",".join(job.task_roles)
     tasks, role_count = str(job.task_count), str(len(roles))
-    instances = ",".join(f"{converted(role.name)}:{index}" for role in roles for index in range(role.instances))
+    few = job.task_count < MAX_VALUE // 3  # else the list would be too long in any case
+    instances = ",".join(f"{converted(role.name)}:{index}" for role in roles for index in range(role.instances)) if few else ""
     variables = {
         "PAI_FRAMEWORK_NAME": full_name,
         "PAI_JOB_NAME": full_name,
@@ -53,11 +54,12 @@ def job_environment(job: Job, user: str) -> dict[str, str]:
         "PAI_JOB_TASK_ROLE_LIST": role_list,
         "PAI_TASKS_NUM": tasks,
         "PAI_JOB_TASK_COUNT": tasks,
-        **({"PAI_TASK_ROLE_INSTANCES": instances} if len(instances) < MAX_VALUE else {}),
+        **({"PAI_TASK_ROLE_INSTANCES": instances} if few and len(instances) < MAX_VALUE else {}),
         "FC_FRAMEWORK_NAME": md5(full_name.encode()).hexdigest(),
     }
-    for role in roles:
-        variables.update(_about(role))
+    if len(roles) <= MAX_NAMED_PEERS:
+        for role in roles:
+            variables.update(_about(role))
     options = job.extras.options
     for name, value in (
         ("PAI_DATA_DIR", options.data_dir),
@@ -78,6 +80,8 @@ def role_environment(job: Job, role: TaskRole, shared: dict[str, str]) -> dict[s
         "FC_TASKROLE_NAME": converted(role.name),
         "WORLD_SIZE": str(role.instances),
     }
+    if len(job.task_roles) > MAX_NAMED_PEERS:  # it is told of itself only: the variables would grow with the square
+        variables.update(_about(role))
     if role.resources.gpu == 0:
         variables["NVIDIA_VISIBLE_DEVICES"] = "none"
         variables["CUDA_VISIBLE_DEVICES"] = ""

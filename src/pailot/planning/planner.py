@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ..protocol.problems import InvalidJob
+from ..protocol.limits import JOB_LIMITS, MIB, TooMuch
+from ..protocol.problems import InvalidJob, together
 from .environment import MAX_NAMED_PEERS, job_environment, role_environment
 from .plan import Image, Plan, Provision, RolePlan
-from .prerequisite_expansion import expand, storages
+from .prerequisite_expansion import Expander, storages
 from .scripts import build_scripts
 
 TYPE_CHECKING = False
@@ -17,16 +18,19 @@ if TYPE_CHECKING:
 
 def plan(job: Job, user: str = "user") -> Plan:
     """Exactly what a job will run; raises InvalidJob where a plugin refuses its parameters."""
-    shared = job_environment(job, user)
-    problems: list[Problem] = []
-    roles: dict[str, RolePlan] = {}
-    for name, role in job.task_roles.items():
-        expansion = expand(job, role)
-        problems += expansion.problems
-        roles[name] = _role_plan(job, role, expansion, role_environment(job, role, shared))
-    found = tuple(dict.fromkeys(problems))
+    expansions, found = _expansions(job)
     if any(problem.is_error for problem in found):
         raise InvalidJob((*found, *job.warnings))
+    shared = job_environment(job, user)
+    if len(job.task_roles) * sum(len(name) + len(value) for name, value in shared.items()) > JOB_LIMITS.VARIABLES:
+        size = f"{JOB_LIMITS.VARIABLES // MIB} MiB"
+        message = f"the variables of all roles come to more than {size}; set fewer in extras.pailot.environment, or split the job"
+        raise InvalidJob((job.problem("job-limit", message, ("taskRoles",)), *job.warnings))
+    by_name = job.task_count <= MAX_NAMED_PEERS
+    roles = {
+        name: _role_plan(job, role, expansions[name], role_environment(job, role, shared), by_name)
+        for name, role in job.task_roles.items()
+    }
     mounts, defaults = storages(job)
     return Plan(
         name=job.name,
@@ -40,17 +44,27 @@ def plan(job: Job, user: str = "user") -> Plan:
         secrets=job.secrets,
         storages=mounts,
         default_storages=defaults,
-        warnings=(*job.warnings, *found),
+        warnings=together((*job.warnings, *found)),
     )
 
 
 def check(job: Job) -> tuple[Problem, ...]:
     """What planning would find wrong or doubtful, without making the plan."""
-    problems = [problem for role in job.task_roles.values() for problem in expand(job, role).problems]
-    return tuple(dict.fromkeys(problems))
+    return _expansions(job)[1]
 
 
-def _role_plan(job: Job, role: TaskRole, expansion: Expansion, environment: dict[str, str]) -> RolePlan:
+def _expansions(job: Job) -> tuple[dict[str, Expansion], tuple[Problem, ...]]:
+    """What the prerequisites of each role come to, and what is wrong or doubtful in them."""
+    expander = Expander(job)
+    try:
+        expansions = {name: expander.expand(role) for name, role in job.task_roles.items()}
+    except TooMuch as error:
+        raise InvalidJob((*job.problems([error.finding]), *job.warnings)) from None
+    findings = [finding for expansion in expansions.values() for finding in expansion.findings]
+    return expansions, job.problems(findings) if findings else ()
+
+
+def _role_plan(job: Job, role: TaskRole, expansion: Expansion, environment: dict[str, str], by_name: bool) -> RolePlan:
     options = job.extras.options
     provisions = list(expansion.provisions)
     if options.code:
@@ -69,7 +83,7 @@ def _role_plan(job: Job, role: TaskRole, expansion: Expansion, environment: dict
         callbacks=tuple(expansion.callbacks),
         provisions=tuple(provisions),
         port_base=options.port_base.get(role.name, {}),
-        peers_by_name=job.task_count <= MAX_NAMED_PEERS or any(each.kind == "ssh-key" for each in provisions),
+        peers_by_name=by_name or any(each.kind == "ssh-key" for each in provisions),
     )
 
 

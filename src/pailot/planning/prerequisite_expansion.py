@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ..protocol.checks import BUILTIN_PLUGINS, callback_renderer
+from ..protocol import limits
+from ..protocol.checks import BUILTIN_PLUGINS, CallbackRenderers
 from ..protocol.model import EXIT, FAILS, START, SUCCEEDS, Storage
-from ..protocol.templates import Renderer
+from ..protocol.problems import Finding
 from .environment import converted
 from .plan import PlannedCallback, Provision
 from .plugins import PluginError, Steps, find
@@ -14,22 +15,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..protocol.model import Job, TaskRole
-    from ..protocol.problems import Problem
+    from ..protocol.model import Job, RuntimePlugin, TaskRole
+    from ..protocol.templates import Renderer
 
 
+_COMMANDS = frozenset(("preCommands", "postCommands"))
 MAX_SSH_TASKS = 1_000  # each task knows all others by variables, and the kernel bounds their size
 
 
 class Expansion:
     """What the prerequisites of one role come to."""
 
-    __slots__ = ("callbacks", "provisions", "problems")
+    __slots__ = ("callbacks", "provisions", "findings")
 
     def __init__(self) -> None:
         self.callbacks: list[PlannedCallback] = []
         self.provisions: list[Provision] = []
-        self.problems: list[Problem] = []
+        self.findings: list[Finding] = []
 
     def add(self, name: str, steps: Steps) -> None:
         self.callbacks += [
@@ -37,38 +39,58 @@ class Expansion:
         ]
         self.provisions += steps.provisions
 
+    def found(self, code: str, message: str, path: tuple[str | int, ...]) -> None:
+        self.findings.append(Finding(code, message, path))
 
-def expand(job: Job, role: TaskRole) -> Expansion:
-    """Callbacks of the role in start order: its prerequisites, then the plugins in `extras`."""
-    expansion = Expansion()
-    for each in role.prerequisites:
-        if not each.callbacks and each.plugin in ("cmd", "docker"):
-            continue
-        renderer = callback_renderer(job, role, each)
-        prerequisite = {
-            **each.fields,
-            "callbacks": each.callbacks,
-            "failurePolicy": "ignore" if each.ignore_failure else "fail",
-        }
-        _run(job, expansion, each.plugin, each.name, each.path, prerequisite, renderer)
-    for plugin in job.extras.runtime_plugins:
-        if plugin.plugin == "teamwise_storage" or not _applies(plugin.roles, role.name):
-            continue
+
+class Expander:
+    """Expands the roles of one job; what they have in common is made once, and their allowances are shared."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.task_count = job.task_count
+        self._renderers = CallbackRenderers(job)
+        self._uses = limits.uses()
+        self._plugins = [
+            (each, None if each.roles is None else frozenset(each.roles))
+            for each in job.extras.runtime_plugins
+            if each.plugin != "teamwise_storage"
+        ]
+
+    def expand(self, role: TaskRole) -> Expansion:
+        """Callbacks of the role in start order: its prerequisites, then the plugins in `extras`; may raise TooMuch."""
+        expansion = Expansion()
+        self._uses.take(len(role.prerequisites) + len(self._plugins))
+        for each in role.prerequisites:
+            if each.plugin in ("cmd", "docker") and not each.callbacks and _COMMANDS.isdisjoint(each.fields):
+                continue
+            prerequisite = {
+                **each.fields,
+                "callbacks": each.callbacks,
+                "failurePolicy": "ignore" if each.ignore_failure else "fail",
+            }
+            renderer = self._renderers.of(role, each)
+            _run(self.job, expansion, each.plugin, each.name, each.path, prerequisite, renderer)
+        for plugin, roles in self._plugins:
+            if roles is None or role.name in roles or converted(role.name) in roles:
+                self._add_plugin(expansion, plugin, self._renderers.of_plugin(role))
+        return expansion
+
+    def _add_plugin(self, expansion: Expansion, plugin: RuntimePlugin, renderer: Renderer) -> None:
+        job = self.job
         parameters = plugin.parameters if isinstance(plugin.parameters, dict) else {}
         if plugin.parameters is not None and not isinstance(plugin.parameters, dict):
             message = f"plugin {plugin.plugin}: 'parameters' should be a mapping"
-            expansion.problems.append(job.problem("plugin-parameters", message, (*plugin.path, "parameters")))
+            expansion.found("plugin-parameters", message, (*plugin.path, "parameters"))
         if plugin.plugin == "ssh" and not job.extras.gang and parameters.get("jobssh"):
             message = "with gangAllocation: false the tasks do not wait for each other, so job ssh is off, as in OpenPAI"
-            expansion.problems.append(job.problem("plugin-note", message, plugin.path))
+            expansion.found("plugin-note", message, plugin.path)
             parameters = {**parameters, "jobssh": False}
-        if plugin.plugin == "ssh" and parameters.get("jobssh") and job.task_count > MAX_SSH_TASKS:
-            message = f"job ssh between {job.task_count} tasks is too much; at most {MAX_SSH_TASKS} can log in to each other"
-            expansion.problems.append(job.problem("plugin-parameters", message, plugin.path))
+        if plugin.plugin == "ssh" and parameters.get("jobssh") and self.task_count > MAX_SSH_TASKS:
+            message = f"job ssh between {self.task_count} tasks is too much; at most {MAX_SSH_TASKS} can log in to each other"
+            expansion.found("plugin-parameters", message, plugin.path)
         policy = {"failurePolicy": "ignore" if plugin.ignore_failure else "fail"}
-        renderer = Renderer(role.scope, job.secrets.reveal())
         _run(job, expansion, plugin.plugin, plugin.plugin, (*plugin.path, "parameters"), {**parameters, **policy}, renderer)
-    return expansion
 
 
 def storages(job: Job) -> tuple[tuple[Storage, ...], bool]:
@@ -86,10 +108,6 @@ def storages(job: Job) -> tuple[tuple[Storage, ...], bool]:
     return (), False
 
 
-def _applies(roles: tuple[str, ...] | None, name: str) -> bool:
-    return roles is None or name in roles or converted(name) in roles
-
-
 def _run(
     job: Job,
     expansion: Expansion,
@@ -101,16 +119,16 @@ def _run(
 ) -> None:
     rendered = {key: _deep(value, renderer) for key, value in prerequisite.items()}
     if not job.lenient:
-        for code, message, _ in renderer.issues:
-            expansion.problems.append(job.problem(code, message, path))
+        expansion.findings += [issue.finding(path).replace(fragment="") for issue in renderer.issues.values()]
     try:
         rendered["callbacks"] = callbacks_of(rendered.get("callbacks") or (), str(rendered.get("failurePolicy", "fail")))
         steps = _steps(plugin, {"name": name, **rendered})
     except PluginError as error:
         place = (*path, error.key) if error.key else path
-        expansion.problems.append(job.problem("plugin-parameters", f"plugin {plugin}: {error}", place))
+        expansion.found("plugin-parameters", f"plugin {plugin}: {error}", place)
         return
-    expansion.problems += [job.problem("plugin-note", f"plugin {plugin}: {note}", path) for note in steps.notes]
+    for note in steps.notes:
+        expansion.found("plugin-note", f"plugin {plugin}: {note}", path)
     expansion.add(name, steps)
 
 
@@ -140,8 +158,10 @@ def _deep(value: Any, renderer: Renderer) -> Any:
     if isinstance(value, str):
         return renderer.render(value)
     if isinstance(value, list | tuple):
+        renderer.charge(len(value))
         return [_deep(item, renderer) for item in value]
     if isinstance(value, dict):
+        renderer.charge(len(value))
         return {key: _deep(item, renderer) for key, item in value.items()}
     if isinstance(value, Callback):
         return value.replace(commands=tuple(renderer.render(command) for command in value.commands))

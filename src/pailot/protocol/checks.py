@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from ..errors import suggestion
+from ..printable import cut
+from . import limits
 from .job_builder import PLUGIN_PREFIX
 from .prerequisites import own_parameters
-from .problems import Finding
-from .templates import Renderer
+from .problems import Finding, Near
+from .templates import FORGIVEN, Renderer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from .model import Job, TaskRole
+    from .model import Job, Prerequisite, TaskRole
 
 BUILTIN_PLUGINS = ("cmd", "docker", "git", "ssh", "tensorboard", "teamwise_storage", "python", "fetch")
 
@@ -48,8 +49,8 @@ def _hived(job: Job, root: Any) -> Iterable[Finding]:
         groups: dict[str, tuple[str, Any]] = {}
         for name, each in (node.get("taskRoles") or {}).items():
             if name not in job.task_roles:
-                message = f"there is no task role '{name}'{suggestion(name, job.task_roles)}"
-                yield Finding("unknown-role", message, (*base, name), at_key=True)
+                near = Near(name, tuple(job.task_roles))
+                yield Finding("unknown-role", f"there is no task role '{cut(name)}'", (*base, name), at_key=True, near=near)
             for one, other in (("skuType", "pinnedCellId"), ("gpuType", "reservationId"), ("skuType", "gpuType")):
                 if each.get(one) and each.get(other):
                     yield Finding("hived-conflict", f"'{one}' and '{other}' exclude each other; keep one", (*base, name, other))
@@ -63,68 +64,80 @@ def _hived(job: Job, root: Any) -> Iterable[Finding]:
 
 
 def _runtime_plugins(job: Job) -> Iterable[Finding]:
+    known, spellings = tuple(job.task_roles), {role.lower().replace("_", "") for role in job.task_roles}
     for each in job.extras.runtime_plugins:
         policy = job.extras.raw["com.microsoft.pai.runtimeplugin"][each.path[-1]].get("failurePolicy", "fail")
         if str(policy).lower() not in ("fail", "ignore"):
-            message = f"'{policy}' is not one of fail, ignore{suggestion(str(policy), ('fail', 'ignore'))}"
-            yield Finding("bad-value", message, (*each.path, "failurePolicy"))
+            near = Near(str(policy), ("fail", "ignore"))
+            message = f"'{cut(str(policy))}' is not one of fail, ignore"
+            yield Finding("bad-value", message, (*each.path, "failurePolicy"), near=near)
         for position, name in enumerate(each.roles or ()):
-            spellings = {role.lower().replace("_", "") for role in job.task_roles}
             if name not in job.task_roles and name not in spellings:
-                message = f"there is no task role '{name}'{suggestion(name, job.task_roles)}"
-                yield Finding("unknown-role", message, (*each.path, "taskroles", position))
+                path = (*each.path, "taskroles", position)
+                yield Finding("unknown-role", f"there is no task role '{cut(name)}'", path, near=Near(name, known))
 
 
 def _plugins(job: Job, is_plugin: Callable[[str], bool] | None) -> Iterable[Finding]:
     named = [(each.plugin, (*each.path, "plugin")) for each in job.prerequisites]
     named += [(each.plugin, (*each.path, "plugin")) for each in job.extras.runtime_plugins]
+    known = tuple(plugin for plugin in BUILTIN_PLUGINS if plugin != "docker")
     for name, path in named:
         if name in BUILTIN_PLUGINS or (is_plugin is not None and is_plugin(name)):
             continue
-        known = [plugin for plugin in BUILTIN_PLUGINS if plugin != "docker"]
-        message = (
-            f"there is no plugin '{name}'{suggestion(name, known)} (built in are {', '.join(known)}, or {PLUGIN_PREFIX}NAME)"
-        )
-        yield Finding("unknown-plugin", message, path)
+        near = Near(name, known, tail=f" (built in are {', '.join(known)}, or {PLUGIN_PREFIX}NAME)")
+        yield Finding("unknown-plugin", f"there is no plugin '{cut(name)}'", path, near=near)
 
 
 def _callback_templates(job: Job) -> Iterable[Finding]:
     seen: set[tuple[Any, ...]] = set()
+    renderers = CallbackRenderers(job)
     for role in job.task_roles.values():
         for each in role.prerequisites:
             if not each.callbacks:
                 continue
-            renderer = callback_renderer(job, role, each)
+            renderer = renderers.of(role, each)
             for number, callback in enumerate(each.callbacks):
                 for position, command in enumerate(callback.commands):
                     renderer.render(command)
                     path = (*each.path, "callbacks", number, "commands", position) if each.path else ("taskRoles", role.name)
-                    for code, message, tag in renderer.issues:
-                        if (path, tag) not in seen and not (job.lenient and code != "template-string-index"):
-                            seen.add((path, tag))
-                            if not each.path:
-                                message += f" (in the prerequisite '{each.name}' of the library)"
-                            if "$" in message and len(job.task_roles) > 1:
-                                message += f" (for the role '{role.name}')"
-                            yield Finding(code, message, path, fragment=tag)
+                    for issue in renderer.issues.values():
+                        if (path, issue.tag) not in seen and not (job.lenient and issue.code in FORGIVEN):
+                            seen.add((path, issue.tag))
+                            tail = "" if each.path else f" (in the prerequisite '{each.name}' of the library)"
+                            if "$" in issue.message and len(job.task_roles) > 1:
+                                tail += f" (for the role '{role.name}')"
+                            yield issue.finding(path, tail)
                     renderer.issues.clear()
 
 
-def callback_renderer(job: Job, role: TaskRole, each: Any) -> Renderer:
-    """Renders the commands of a prerequisite as one role uses it."""
-    fields = {key: value for key, value in each.fields.items() if key != "auth"}
-    this = {"parameters": own_parameters(each, job.prerequisites), **fields}
-    return Renderer({**role.scope, "this": this}, job.secrets.reveal())
+class CallbackRenderers:
+    """Renderers for the commands of prerequisites as roles use them; what one job has in common is made once."""
+
+    def __init__(self, job: Job) -> None:
+        self.secrets = job.secrets.reveal()
+        self.by_name = {each.name: each for each in job.prerequisites}
+        self.rendered, self.inherited = limits.rendered(), limits.inherited()
+
+    def of(self, role: TaskRole, each: Prerequisite) -> Renderer:
+        """For one prerequisite in one role."""
+
+        def this() -> dict[str, Any]:
+            fields = {key: value for key, value in each.fields.items() if key != "auth"}
+            return {"parameters": own_parameters(each, self.by_name, self.inherited), **fields}
+
+        return Renderer(role.scope, self.secrets, this=this, allowance=self.rendered)
+
+    def of_plugin(self, role: TaskRole) -> Renderer:
+        """For the parameters of a plugin, which are part of no prerequisite."""
+        return Renderer(role.scope, self.secrets, allowance=self.rendered)
 
 
 def _auth_templates(job: Job) -> Iterable[Finding]:
+    renderer = Renderer({}, job.secrets.reveal())
     for each in job.prerequisites:
-        if each.auth is None:
+        if each.auth is None or job.lenient:
             continue
-        renderer = Renderer({}, job.secrets.reveal())
         for key, value in each.fields["auth"].items():
             renderer.render(value)
-            for code, message, tag in renderer.issues:
-                if not job.lenient:
-                    yield Finding(code, message, (*each.path, "auth", key), fragment=tag)
+            yield from [issue.finding((*each.path, "auth", key)) for issue in renderer.issues.values()]
             renderer.issues.clear()

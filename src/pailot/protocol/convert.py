@@ -73,13 +73,15 @@ def _renamed(names: Iterable[str]) -> dict[str, str]:
     """An identifier for each; those that are one already stay, and no two become the same."""
     renamed = {name: name for name in names}
     taken = {name for name in renamed if _identifier(name) == name}
+    numbers: dict[str, int] = {}
     for name in renamed:
         if name in taken:
             continue
         candidate = base = _identifier(name)
-        number = 2
+        number = numbers.get(base, 2)
         while candidate in taken:
             candidate, number = f"{base}_{number}", number + 1
+        numbers[base] = number
         taken.add(candidate)
         renamed[name] = candidate
     return renamed
@@ -259,7 +261,7 @@ def _lost_prerequisites(job: Job) -> Iterator[Finding]:
         place = each.path or ("taskRoles", role)
         if each.auth is not None:
             yield _lossy(f"v1 has no 'auth'; write that of {what} to a file and name it in authFile", *place, "auth")
-        if each.callbacks:
+        if each.callbacks or each.fields.get("preCommands") or each.fields.get("postCommands"):
             yield _lossy(f"v1 has no 'callbacks'; those of {what} never run", *place, "callbacks")
         elif each.plugin not in ("cmd", "docker"):
             yield _lossy(f"v1 has no 'plugin'; '{each.plugin}' does nothing for {what}", *place, "plugin")

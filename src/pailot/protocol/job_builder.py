@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..errors import suggestion
+from ..printable import cut
+from . import limits
 from . import prerequisites as used
 from .js_semantics import to_string, trim
 from .model import (
@@ -26,8 +27,8 @@ from .model import (
     Storage,
     TaskRole,
 )
-from .problems import Finding
-from .templates import Renderer, join_commands
+from .problems import Finding, Near
+from .templates import FORGIVEN, Renderer, join_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,11 +51,13 @@ def build_job(root: Any, findings: list[Finding], *, lenient: bool, library: Lib
     defaults = root.get("defaults") or {}
     chosen = defaults.get("deployment")
     if chosen is not None and chosen not in deployments:
-        message = f"there is no deployment '{chosen}'{suggestion(chosen, deployments)}"
-        findings.append(Finding("unknown-deployment", message, ("defaults", "deployment")))
+        message = f"there is no deployment '{cut(chosen)}'"
+        near = Near(chosen, tuple(deployments))
+        findings.append(Finding("unknown-deployment", message, ("defaults", "deployment"), near=near))
     extras = build_extras(root.get("extras") or {})
     adapted = deployments[chosen].roles if chosen in deployments else {}
     roles = {}
+    allowance = limits.rendered()
     renderers: dict[Any, Renderer] = {}  # roles that refer to the same things render the same tags
     for name, node in root["taskRoles"].items():
         role = _task_role(name, node)
@@ -62,7 +65,8 @@ def build_job(root: Any, findings: list[Finding], *, lenient: bool, library: Lib
         references = (role.listed, role.data, role.script, role.output)
         renderer = renderers.get(references)
         if renderer is None:
-            renderer = renderers[references] = Renderer(used.scope_of(role, needed, shelf, parameters), secrets)
+            scope = used.scope_of(role, needed, shelf, parameters)
+            renderer = renderers[references] = Renderer(scope, secrets, allowance=allowance)
         if legacy:  # the commands of v1 are no templates
             entrypoint = trim(join_commands(role.commands))
         else:
@@ -188,7 +192,7 @@ def _deployments(nodes: Any, findings: list[Finding]) -> dict[str, Deployment]:
     for position, node in enumerate(nodes):
         name = node["name"]
         if name in deployments:
-            message = f"there are two deployments '{name}'; rename or remove one"
+            message = f"there are two deployments '{cut(name)}'; rename or remove one"
             findings.append(Finding("duplicate-deployment", message, ("deployments", position, "name")))
             continue
         deployments[name] = Deployment(
@@ -247,20 +251,23 @@ def _entrypoint(
     entrypoint = trim(renderer.render(join_commands(commands)))
     if renderer.issues:
         places = _command_places(role, deployment, root)
-        for code, message, tag in renderer.issues:
-            if lenient and code != "template-string-index":
+        for issue in renderer.issues.values():
+            if lenient and issue.code in FORGIVEN:
                 continue
-            path = next((place for place, text in places if tag in text), ("taskRoles", role.name, "commands"))
-            findings.append(Finding(code, message, path, fragment=tag))
+            findings.append(issue.finding(places.get(issue.tag, ("taskRoles", role.name, "commands"))))
         renderer.issues.clear()
     return entrypoint
 
 
-def _command_places(role: TaskRole, deployment: str | None, root: Any) -> list[tuple[tuple[str | int, ...], str]]:
-    places: list[tuple[tuple[str | int, ...], str]] = []
+def _command_places(role: TaskRole, deployment: str | None, root: Any) -> dict[str, tuple[str | int, ...]]:
+    """The command in which each tag stands first."""
+    places: dict[str, tuple[str | int, ...]] = {}
 
     def add(base: tuple[str | int, ...], commands: Any) -> None:
-        places.extend(((*base, index), command) for index, command in enumerate(commands or ()))
+        for index, command in enumerate(commands or ()):
+            for part in command.split("<%")[1:]:
+                tag, closed, _ = part.partition("%>")
+                places.setdefault(f"<%{tag}%>" if closed else "<%", (*base, index))
 
     for position, node in enumerate(root.get("deployments") or ()):
         if node["name"] == deployment and role.name in node["taskRoles"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ..printable import cut
 from .lazy_regex import pattern
 from .problems import Finding
 
@@ -34,7 +35,7 @@ def ambiguous_scalars(document: Document) -> list[Finding]:
     return [
         Finding(
             "yaml-ambiguous",
-            f"OpenPAI reads {plain} as {meaning}, other YAML readers do not; put it in quotes or write what you mean",
+            f"OpenPAI reads {cut(plain)} as {cut(meaning)}, other YAML readers do not; put it in quotes or write what you mean",
             offset=offset,
         )
         for offset, plain, meaning in document.ambiguous
@@ -45,7 +46,7 @@ def _completion(job: Job, root: Any) -> Iterable[Finding]:
     enders = [role for role in job.task_roles.values() if role.completion.min_succeeded is not None]
     if len(enders) > 1:
         first, *others = enders
-        names = ", ".join(f"'{role.name}'" for role in others)
+        names = ", ".join(f"'{cut(role.name)}'" for role in others[:10]) + (", …" if len(others) > 10 else "")
         yield Finding(
             "completion-cuts-off",
             f"the first of '{first.name}', {names} to succeed ends the job and cuts off the others;"
@@ -130,7 +131,7 @@ def _ignored_keys(job: Job, root: Any) -> Iterable[Finding]:
     def unknown(node: Any, path: tuple[str | int, ...], known: tuple[str, ...]) -> Iterable[Finding]:
         for key in node or ():
             if key not in known:
-                yield Finding("ignored-key", f"'{key}' means nothing here and is ignored", (*path, key), at_key=True)
+                yield Finding("ignored-key", f"'{cut(key)}' means nothing here and is ignored", (*path, key), at_key=True)
 
     if "defaults" in root:
         yield from unknown(root["defaults"], ("defaults",), ("deployment", "virtualCluster"))
@@ -173,14 +174,15 @@ def _unused_names(job: Job, root: Any, text: str) -> Iterable[Finding]:
         for kind, names in (("parameters", job.parameters), ("secrets", job.secrets.names()))
         for name in names
     ):
-        for piece in _all_texts([root, [each.fields for each in job.prerequisites if not each.path]]):
+        # Each text once: by aliases one may stand in many places.
+        for piece in set(_all_texts([root, [each.fields for each in job.prerequisites if not each.path]])):
             mentioned.update(_REFERENCES.findall(piece))
     for kind, names in (("parameters", job.parameters), ("secrets", job.secrets.names())):
         if (kind, "") in mentioned:
             continue
         for name in names:
             if (kind, name.partition(".")[0]) not in mentioned:
-                message = f"nothing refers to the {kind[:-1]} '{name}'"
+                message = f"nothing refers to the {kind[:-1]} '{cut(name)}'"
                 yield Finding(f"unused-{kind[:-1]}", message, (kind, name), at_key=True)
 
 
@@ -191,7 +193,8 @@ _LITERAL = pattern(
     r"""|--(?:password|token)[= ]['"]?[^\s<>$'"-][^\s<>$'"]{3,}|PASSWORD=['"]?[^\s<>$'"]{4,}|TOKEN=['"]?[^\s<>$'"]{4,}"""
 )
 # Apart, because it begins with the most common letter of all.
-_TOKEN = pattern(r"eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,}")
+# Only at the beginning of a word: inside one, every `eyJ` of a long word would be followed to its end.
+_TOKEN = pattern(r"(?<![\w-])eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,}")
 _LITERAL_NAMES = {
     "AKIA": "an AWS access key",
     "gh": "a GitHub token",
@@ -218,8 +221,8 @@ def _secrets(job: Job, root: Any, text: str) -> Iterable[Finding]:
         if isinstance(value, str) and value and SECRET_KEY.search(name):
             yield Finding("secret-literal", f"'{name}' looks like a secret; {advice}", ("parameters", name))
     literals = [*_LITERAL.finditer(text), *(_TOKEN.finditer(text) if "eyJ" in text else ())]
+    start, end = _span_of_secrets(root, text) if literals else (0, 0)
     for found in literals:
-        start, end = _span_of_secrets(root, text)
         if not start <= found.start() < end:
             what = next((name for mark, name in _LITERAL_NAMES.items() if found[0].startswith(mark)), "a password or token")
             yield Finding("secret-literal", f"this looks like {what}; {advice}", offset=found.start())

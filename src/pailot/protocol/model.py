@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..printable import cut, printable
 from ..values import Value
-from .problems import Finding, Problem, path_text
+from .problems import CODES, ERROR, MOST_SHOWN, Finding, Problem, path_text, together
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
     from .yaml import Document
 
+MOST_COMPARED = 5_000
+"""So many known words are compared, for all problems of a job together, to say which one was meant."""
+LONGEST_MESSAGE = 2_000
 START, EXIT, SUCCEEDS, FAILS = "containerStart", "containerExit", "taskSucceeds", "taskFails"
 
 
@@ -237,8 +241,13 @@ class Job(Value):
 
     def problem(self, code: str, message: str, path: Sequence[str | int]) -> Problem:
         """A problem that a later step found in this job, with its place in the file."""
-        finding = Finding(code, message, tuple(path))
-        return self.origin.locate(finding) if self.origin else Problem(code, message, path=path_text(path))
+        return self.problems([Finding(code, message, tuple(path))])[0]
+
+    def problems(self, findings: Iterable[Finding]) -> tuple[Problem, ...]:
+        """What a later step found in this job, with the places in the file."""
+        if self.origin:
+            return self.origin.locate_all(findings)
+        return together(Problem(each.code, printable(each.text()), path=path_text(each.path)) for each in findings)
 
 
 class Origin:
@@ -259,37 +268,68 @@ class Origin:
         return self._warnings
 
     def locate_all(self, findings: Iterable[Finding]) -> tuple[Problem, ...]:
-        """Problems in the order of the file, errors before warnings at the same place."""
-        problems = dict.fromkeys(self.locate(finding) for finding in findings)
-        return tuple(sorted(problems, key=lambda p: (p.file, p.line, p.column, not p.is_error)))
+        """Problems in the order of the file, errors before warnings at the same place; no more than are told."""
+        told, rest = _first(findings)  # a place costs more than a finding: only those that are told are looked up
+        compared, problems = 0, []
+        for finding in told:
+            compared += len(finding.near.known) if finding.near else 0
+            problems.append(self.locate(finding, hint=compared <= MOST_COMPARED))
+        problems.sort(key=lambda p: (p.file, p.line, p.column, not p.is_error))
+        return together(problems, len(rest))
 
-    def locate(self, finding: Finding) -> Problem:
+    def locate(self, finding: Finding, *, hint: bool = True) -> Problem:
         """Where a finding stands: line and column of the file, or the option that overrides it."""
-        path = path_text(finding.path)
-        for prefix, option in self.overridden.items():
-            if path == prefix or path.startswith((prefix + ".", prefix + "[")):
-                return Problem(finding.code, finding.message, option, 1, 1, path, "")
         document = self.document
+        steps = document.path(finding.path)
+        path, option = path_text(steps), self._option(steps)
+        if option is not None:
+            message = printable(cut(finding.text(hint=hint), LONGEST_MESSAGE))
+            return Problem(finding.code, message, option, 1, 1, printable(cut(path, LONGEST_MESSAGE)), "")
         offset = finding.offset
         if offset is None:
-            offset = document.offset(finding.path, key=finding.at_key)
+            offset = document.offset(steps, key=finding.at_key)
             if finding.fragment:
                 offset = document.find(finding.fragment, offset)
         line, column = document.line_and_column(offset)
-        message, source = finding.message, document.line(line)
-        if _is_confidential(finding.path) or document.in_secrets(offset):
+        if _is_confidential(steps) or document.in_secrets(offset):
             message, source = _without_value(finding), ""
-        message, source = document.without_secrets(message), document.without_secrets(source)
+            message = document.without_secrets(message)
+        else:
+            message, source = document.without_secrets(finding.text(hint=hint)), document.shown_line(line)
+        message, path = printable(cut(message, LONGEST_MESSAGE)), printable(cut(path, LONGEST_MESSAGE))
         return Problem(finding.code, message, self.file, line, column, path, source)
 
+    def _option(self, steps: Sequence[str | int]) -> str | None:
+        """The option that sets the value at a path, or something that it is part of."""
+        if not self.overridden:
+            return None
+        places = (path_text(steps[:count]) for count in range(1, len(steps) + 1))
+        return next((self.overridden[place] for place in places if place in self.overridden), None)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return _origin_from_text, (self.file, self.document.text, self.findings, self.overridden)
+        # The document is read again as it stands in the file: paths are those of the file, and hints are part of the messages.
+        document = self.document
+        told, rest = _first(self.findings)
+        findings = [each.replace(path=document.path(each.path), message=each.text(), near=None) for each in told]
+        findings += [each.replace(near=None) for each in rest]
+        return _origin_from_text, (self.file, document.text, tuple(findings), self.overridden)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Origin) and other.document.text == self.document.text
 
     def __hash__(self) -> int:
         return hash(self.document.text)
+
+
+def _first(findings: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """Each finding once: those that are told, errors rather than warnings if there are too many, and the rest."""
+    distinct: dict[object, Finding] = {}
+    for finding in findings:
+        distinct.setdefault(finding.same(), finding)
+    found = [*distinct.values()]
+    if len(found) > MOST_SHOWN:
+        found.sort(key=lambda finding: CODES[finding.code] != ERROR)
+    return found[:MOST_SHOWN], found[MOST_SHOWN:]
 
 
 def _is_confidential(path: Sequence[str | int]) -> bool:
@@ -302,7 +342,7 @@ def _without_value(finding: Finding) -> str:
         return finding.message.partition(", is ")[0]
     if finding.code == "yaml-ambiguous":
         return "OpenPAI reads this value unlike other YAML readers; put it in quotes"
-    return finding.message
+    return finding.text()
 
 
 def _origin_from_text(file: str, text: str, findings: tuple[Finding, ...], overridden: Mapping[str, str]) -> Origin:

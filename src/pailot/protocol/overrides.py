@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ..errors import suggestion
 from ..values import Value
-from .problems import Finding, path_text
-from .yaml import List, Map, YamlError, new_map, parse
+from .problems import Finding, Near, path_text
+from .yaml import LIMITS, List, Map, YamlError, new_map, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +43,8 @@ def parse_set(assignment: str) -> Override:
 def parse_path(text: str) -> tuple[str | int, ...]:
     """'taskRoles.w.commands[0]' as its steps."""
     steps: list[str | int] = []
+    if text.count(".") + text.count("[") >= LIMITS.DEPTH:
+        raise BadOverride(f"--set {text[:40]}…: a path has at most {LIMITS.DEPTH} steps")
     for part in text.split("."):
         found = re.fullmatch(r"([^\[\]]+)((?:\[\d+\])*)", part)
         if not found:
@@ -58,14 +59,33 @@ def apply(document: Document, changes: Sequence[Override]) -> tuple[dict[str, st
     overridden: dict[str, str] = {}
     findings: list[Finding] = []
     for change in changes:
-        problem = _put(document.root, change)
+        problem, near = (_TOO_DEEP, None) if _is_too_deep(change) else _put(document.root, change)
         if problem:
-            findings.append(Finding("bad-override", problem, change.path))
+            findings.append(Finding("bad-override", problem, change.path, near=near))
         overridden[path_text(change.path)] = change.option
     return overridden, findings
 
 
-def _put(root: Any, change: Override) -> str:
+_TOO_DEEP = f"is nested deeper than {LIMITS.DEPTH} levels"
+
+
+def _is_too_deep(change: Override) -> bool:
+    """Whether a value that did not come through our reader goes deeper than it allows."""
+    level = [change.value]
+    for _ in range(LIMITS.DEPTH - len(change.path)):
+        level = [
+            item
+            for value in level
+            if isinstance(value, dict | list | tuple)
+            for item in (value.values() if isinstance(value, dict) else value)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _put(root: Any, change: Override) -> tuple[str, Near | None]:
+    """Why a change does not fit, or nothing."""
     node, done = root, ""
     if change.path[0] == "secrets" and isinstance(root, dict) and root.get("secrets") == "******":
         root["secrets"] = new_map(getattr(root, "at", 0))  # a masked copy gets its secrets back
@@ -76,17 +96,17 @@ def _put(root: Any, change: Override) -> str:
                 node[step] = change.value
                 if isinstance(node, Map):
                     node.marks.setdefault(step, node.at)
-                return ""
+                return "", None
             if step not in node or node[step] is None:
                 if position == 1 and change.path[0] == "taskRoles":
-                    return f"there is no task role '{step}'{suggestion(step, node)}"
+                    return f"there is no task role '{step}'", Near(step, tuple(node))
                 node[step] = new_map(node.at) if isinstance(node, Map) else {}
                 if isinstance(node, Map):
                     node.marks[step] = node.at
             node = node[step]
         elif isinstance(node, list) and isinstance(step, int):
             if step > len(node) or (step == len(node) and not last):
-                return f"'{done}' has {len(node)} items; the index {step} is too large"
+                return f"'{done}' has {len(node)} items; the index {step} is too large", None
             if last:
                 if step == len(node):
                     node.append(change.value)
@@ -94,9 +114,9 @@ def _put(root: Any, change: Override) -> str:
                         node.marks.append(node.at)
                 else:
                     node[step] = change.value
-                return ""
+                return "", None
             node = node[step]
         else:
-            return f"'{done or 'the document'}' has no part '{step}'"
+            return f"'{done or 'the document'}' has no part '{step}'", None
         done = path_text(change.path[: position + 1])
-    return ""
+    return "", None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..errors import suggestion
-from .problems import Finding
+from ..printable import cut
+from . import limits
+from .problems import Finding, Near
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     Path = tuple[str | int, ...]
 
 SINGLE_TYPES = ("script", "data", "output")
+_SHOWN_OF_A_CIRCLE = 8
 
 
 class Shelf:
@@ -26,7 +28,9 @@ class Shelf:
         for each in own:
             self.by_name.setdefault(each.name, []).append(each)
         self._library = library
+        self._names: dict[str, list[str]] = {}
         self._borrowed: dict[str, Prerequisite | None] = {}
+        self.uses = limits.uses()
 
     def of_type(self, kind: str, name: str) -> Prerequisite | None:
         """The prerequisite of one type with this name."""
@@ -48,14 +52,21 @@ class Shelf:
         """What was taken from the library."""
         return [each for each in self._borrowed.values() if each is not None]
 
-    def missing(self, name: str, kind: str = "") -> str:
+    def missing(self, name: str, place: Path, kind: str = "") -> Finding:
         """In words: there is no such prerequisite."""
-        known = [n for t, n in self.by_type if not kind or t == kind]
-        other = [t for t, n in self.by_type if n == name]
-        if kind and other:
-            return f"'{name}' is a {other[0]} prerequisite; a {kind} is needed here{suggestion(name, known)}"
-        what = f"{kind} prerequisite" if kind else "prerequisite"
-        return f"there is no {what} '{name}' in the job or the library{suggestion(name, known)}"
+        near = Near(name, self._known(kind))
+        if kind and name in self.by_name:
+            message = f"'{cut(name)}' is a {self.by_name[name][0].type} prerequisite; a {kind} is needed here"
+        else:
+            what = f"{kind} prerequisite" if kind else "prerequisite"
+            message = f"there is no {what} '{cut(name)}' in the job or the library"
+        return Finding("unknown-prerequisite", message, place, near=near)
+
+    def _known(self, kind: str) -> list[str]:
+        """The names of one kind, or all."""
+        if kind not in self._names:
+            self._names[kind] = [name for type_, name in self.by_type if not kind or type_ == kind]
+        return self._names[kind]
 
     def _borrow(self, name: str) -> Prerequisite | None:
         if name not in self._borrowed:
@@ -68,8 +79,7 @@ def used_by(role: TaskRole, shelf: Shelf, at: Path, findings: list[Finding]) -> 
     order = _Order(shelf, findings)
     image = shelf.of_type("dockerimage", role.docker_image)
     if image is None:
-        message = shelf.missing(role.docker_image, "dockerimage")
-        findings.append(Finding("unknown-prerequisite", message, (*at, "dockerImage")))
+        findings.append(shelf.missing(role.docker_image, (*at, "dockerImage"), "dockerimage"))
     else:
         order.add(image, (*at, "dockerImage"))
     for position, name in enumerate(role.listed):
@@ -82,7 +92,7 @@ def used_by(role: TaskRole, shelf: Shelf, at: Path, findings: list[Finding]) -> 
             continue
         single = shelf.of_type(kind, single_name)
         if single is None:
-            findings.append(Finding("unknown-prerequisite", shelf.missing(single_name, kind), (*at, kind)))
+            findings.append(shelf.missing(single_name, (*at, kind), kind))
         else:
             order.add(single, (*at, kind))
     return tuple(order.found.values())
@@ -97,29 +107,49 @@ class _Order:
         self.shelf, self.findings = shelf, findings
         self.found: dict[tuple[str, str], Prerequisite] = {}
 
-    def add(self, each: Prerequisite, place: Path, chain: tuple[Prerequisite, ...] = ()) -> None:
-        identity = (each.type, each.name)
-        if identity in self.found:
+    def add(self, first: Prerequisite, place: Path) -> None:
+        """What one requires, then itself; with a stack of its own, since a chain may be of any length."""
+        allowance = self.shelf.uses
+        allowance.take(1)
+        if (first.type, first.name) in self.found:
             return
-        if chain and each in chain:
-            names = " -> ".join([p.name for p in chain[chain.index(each) :]] + [each.name])
-            self.findings.append(Finding("require-cycle", f"these require each other: {names}; break the circle", place))
-            return
-        for position, name in enumerate(each.require):
-            required = self.one_named(name, (*each.path, "require", position) if each.path else place)
-            if required is not None:
-                self.add(required, place, (*chain, each))
-        self.found.setdefault(identity, each)
+        chain = [(first, iter(enumerate(first.require)))]
+        depths = {(first.type, first.name): 0}
+        while chain:
+            each, names = chain[-1]
+            for position, name in names:
+                allowance.take(1)
+                required = self.one_named(name, (*each.path, "require", position) if each.path else place)
+                identity = (required.type, required.name) if required else None
+                if required is None or identity is None or identity in self.found:
+                    continue
+                if identity in depths:
+                    begin = depths[identity]
+                    self._circle([p.name for p, _ in chain[begin : begin + _SHOWN_OF_A_CIRCLE]], each.name, place)
+                    continue
+                depths[identity] = len(chain)
+                chain.append((required, iter(enumerate(required.require))))
+                break
+            else:
+                identity = (each.type, each.name)
+                self.found[identity] = each
+                del depths[identity]
+                chain.pop()
+
+    def _circle(self, names: list[str], last: str, place: Path) -> None:
+        rest = [] if names[-1] == last else ["…", last]
+        shown = " -> ".join([cut(name) for name in (*names, *rest, names[0])])
+        self.findings.append(Finding("require-cycle", f"these require each other: {shown}; break the circle", place))
 
     def one_named(self, name: str, place: Path) -> Prerequisite | None:
         found = self.shelf.named(name)
         if len(found) == 1:
             return found[0]
         if not found:
-            self.findings.append(Finding("unknown-prerequisite", self.shelf.missing(name), place))
+            self.findings.append(self.shelf.missing(name, place))
         else:
             kinds = " and ".join(f"a {each.type}" for each in found)
-            self.findings.append(Finding("ambiguous-prerequisite", f"'{name}' is {kinds}; give them different names", place))
+            self.findings.append(Finding("ambiguous-prerequisite", f"'{cut(name)}' is {kinds}; give them different names", place))
         return None
 
 
@@ -141,20 +171,18 @@ def scope_of(role: TaskRole, needed: Sequence[Prerequisite], shelf: Shelf, param
     return scope
 
 
-def own_parameters(each: Prerequisite, shelf_or_used: Iterable[Prerequisite]) -> dict[str, Any]:
+def own_parameters(each: Prerequisite, by_name: Mapping[str, Prerequisite], allowance: limits.Allowance) -> dict[str, Any]:
     """What `this.parameters` is in a prerequisite: its own keys, then those of what it requires."""
-    by_name = {other.name: other for other in shelf_or_used}
     merged: dict[str, Any] = {}
     waiting, seen = [each], {each.name}
-    while waiting:
-        current = waiting.pop(0)
-        for key, value in current.fields.items():
-            if key != "auth":  # credentials are for the registry alone
-                merged.setdefault(key, value)
+    for current in waiting:  # it grows meanwhile
+        # Credentials are for the registry alone.
+        merged.update({key: value for key, value in current.fields.items() if key not in merged and key != "auth"})
         for name in current.require:
             if name in by_name and name not in seen:
                 seen.add(name)
                 waiting.append(by_name[name])
+    allowance.take(sum(len(current.fields) + len(current.require) for current in waiting))
     return merged
 
 

@@ -6,12 +6,12 @@ PailotError
 
 from __future__ import annotations
 
-from ..errors import PailotError
+from ..errors import PailotError, suggestion
 from ..values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from typing import Any
 
     from .yaml.document import Step
@@ -51,6 +51,7 @@ CODES: dict[str, str] = {
     "bad-override": ERROR,
     "masked-secrets": ERROR,
     "cannot-convert": ERROR,
+    "job-limit": ERROR,
     "yaml-ambiguous": WARNING,
     "data-uri-string": WARNING,
     "deployment-unknown-role": WARNING,
@@ -73,7 +74,10 @@ CODES: dict[str, str] = {
     "code-folder": WARNING,
     "auth-file": WARNING,
     "lossy-conversion": WARNING,
+    "more-problems": WARNING,
 }
+MOST_SHOWN = 100
+"""So many problems of a job are told; of the others, their number."""
 
 
 class Problem(Value):
@@ -111,15 +115,47 @@ class Problem(Value):
         return f"{self.file}:{self.line}:{self.column}: {self.severity}[{self.code}]: {self.message}"
 
 
-class InvalidJob(PailotError):
-    """The job file has errors; `problems` lists all of them, and the warnings."""
+class Rest(Problem):
+    """Stands for the problems that are not told one by one."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        self.problems = tuple(problems)
+    count: int = 0
+
+
+def together(problems: Iterable[Problem], more: int = 0) -> tuple[Problem, ...]:
+    """Problems as they are told: each once, errors rather than warnings if there are too many, then the number of the rest."""
+    distinct = dict.fromkeys(problems)
+    rests = [each for each in distinct if isinstance(each, Rest)]
+    if not rests and not more and len(distinct) <= MOST_SHOWN:
+        return tuple(distinct)
+    told = [each for each in distinct if not isinstance(each, Rest)]
+    more += sum(each.count for each in rests)
+    if len(told) > MOST_SHOWN:
+        more += len(told) - MOST_SHOWN
+        chosen = set(sorted(range(len(told)), key=lambda at: not told[at].is_error)[:MOST_SHOWN])
+        told = [each for at, each in enumerate(told) if at in chosen]
+    file = told[0].file if told else "-"
+    return (*told, Rest("more-problems", f"and {more:,} more", file, count=more)) if more else tuple(told)
+
+
+class InvalidJob(PailotError):
+    """The job file has errors; `problems` lists them, and the warnings: the first `MOST_SHOWN`, and how many more there are."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = together(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.problems,)
+
+
+class Near(Value):
+    """What a message ends with: the known word that is nearest. It is looked for when the problem is told, since it costs."""
+
+    word: str
+    known: Collection[str]
+    tail: str = ""
+    otherwise: str = ""
+    """Instead of the hint, where no known word is near."""
 
 
 class Finding(Value):
@@ -131,10 +167,24 @@ class Finding(Value):
     at_key: bool = False
     offset: int | None = None
     fragment: str = ""
+    near: Near | None = None
+
+    def text(self, *, hint: bool = True) -> str:
+        """The whole message."""
+        near = self.near
+        if near is None:
+            return self.message
+        return self.message + ((suggestion(near.word, near.known) if hint else "") or near.otherwise) + near.tail
+
+    def same(self) -> tuple[object, ...]:
+        """What two findings have in common that are one."""
+        return self.code, self.message, self.path, self.offset, self.fragment
 
     def below(self, *steps: Step) -> Finding:
         """The same finding seen from further up in the document."""
-        return self.replace(path=steps + self.path)
+        made = Finding.__new__(Finding)  # for each level of each finding: quicker than `replace`
+        made.__dict__.update(self.__dict__, path=steps + self.path)
+        return made
 
 
 def path_text(path: Sequence[Step]) -> str:

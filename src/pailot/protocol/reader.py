@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from . import checks, lint, overrides, schema, v1
 from .job_builder import build_job
+from .limits import TooMuch
 from .model import Origin
-from .problems import CODES, ERROR, Finding, InvalidJob
+from .problems import CODES, ERROR, MOST_SHOWN, Finding, InvalidJob
 from .yaml import Document, YamlError, parse
 
 TYPE_CHECKING = False
@@ -36,8 +37,10 @@ def read(
     """
     document = parse_text(text, file)
     if v1.looks_like_v1(document.root):
+        before = v1.V1Document(document.text, document.root, document.ambiguous)
+        changes = [each.replace(path=before.path(each.path)) for each in changes]
         legacy = v1.V1Document(document.text, document.root, document.ambiguous)
-        overridden, findings = overrides.apply(legacy, [each.replace(path=legacy.path(each.path)) for each in changes])
+        overridden, findings = overrides.apply(legacy, changes)
         return _finish(*v1.read(legacy), legacy, file, overridden, findings, lenient, library, is_plugin)
     overridden, findings = overrides.apply(document, changes)
     root, structure = document.root, schema.JOB.check(document.root)
@@ -64,20 +67,22 @@ def _finish(
     library: Library | None,
     is_plugin: Callable[[str], bool] | None,
 ) -> Job:
-    if checks.check_masked(root):
-        structure = [finding for finding in structure if finding.path != ("secrets",)] + checks.check_masked(root)
+    masked = checks.check_masked(root)
+    if masked:
+        structure = [finding for finding in structure if finding.path != ("secrets",)] + masked
     findings += structure
     findings += lint.ambiguous_scalars(document)
     job = None
-    legacy = document if isinstance(document, v1.V1Document) else None
-    if not any(CODES[finding.code] == ERROR for finding in structure):
-        job = build_job(root, findings, lenient=lenient, library=library, legacy=legacy is not None)
-        findings += checks.check(job, root, is_plugin)
-        findings += lint.lint(job, root, document.text)
-    elif legacy is None:
-        findings += _found_beside(root, structure, lenient, library, is_plugin)
-    if legacy:
-        findings = [finding.replace(path=legacy.path(finding.path)) for finding in findings]
+    legacy = isinstance(document, v1.V1Document)
+    try:
+        if not any(CODES[finding.code] == ERROR for finding in structure):
+            job = build_job(root, findings, lenient=lenient, library=library, legacy=legacy)
+            findings += checks.check(job, root, is_plugin)
+            findings += lint.lint(job, root, document.text)
+        elif not legacy and len(structure) <= MOST_SHOWN:
+            findings += _found_beside(root, structure, lenient, library, is_plugin)
+    except TooMuch as error:
+        findings.append(error.finding)
     origin = Origin(file, document, findings, overridden)
     if job is None or any(CODES[finding.code] == ERROR for finding in findings):
         raise InvalidJob(origin.warnings())
@@ -100,4 +105,4 @@ def _found_beside(
     found: list[Finding] = []
     job = build_job(stand_in, found, lenient=lenient, library=library, legacy=False)
     found += checks.check(job, stand_in, is_plugin)
-    return [finding for finding in found if still_true(finding, structure)]
+    return still_true(found, structure)

@@ -5,9 +5,9 @@ A check answers nothing when all is well, and otherwise findings with paths rela
 
 from __future__ import annotations
 
-from ..errors import suggestion
+from ..printable import cut
 from . import lazy_regex
-from .problems import Finding, describe
+from .problems import Finding, Near, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,11 +63,12 @@ class Text(Shape):
             return ()
         if self.choices and value not in self.choices:
             known = ", ".join(self.choices)
-            return (Finding("bad-value", f"'{value}' is not one of {known}{suggestion(value, self.choices)}"),)
-        if self.pattern and not self.pattern.match(value):
-            return (Finding("bad-name", f"{describe(value)} is not allowed; {self.hint}"),)
+            return (Finding("bad-value", f"'{cut(value)}' is not one of {known}", near=Near(value, self.choices)),)
+        # Length first: the pattern would look at every character of a text that may be there many times.
         if self.longest and len(value) > self.longest:
             return (Finding("bad-name", f"has {len(value)} characters, at most {self.longest} are allowed"),)
+        if self.pattern and not self.pattern.match(value):
+            return (Finding("bad-name", f"{describe(value)} is not allowed; {self.hint}"),)
         if len(value) < self.shortest:
             return (Finding("bad-value", "is empty"),)
         return ()
@@ -215,6 +216,7 @@ class Record(Shape):
         self.fields, self.doc, self.required, self.extra = dict(fields), doc, tuple(required), extra
         self.what, self.nullable = what, nullable
         self.free = type(extra) is Anything
+        self._known = ""
 
     def check(self, value: Any) -> Sequence[Finding]:
         if not isinstance(value, dict):
@@ -247,11 +249,10 @@ class Record(Shape):
         return out
 
     def _unknown(self, key: str) -> Finding:
-        hint = suggestion(key, self.fields)
-        message = f"'{key}' is not known {self.what}{hint}"
-        if not hint:
-            message += f"; known are {', '.join(sorted(self.fields))}"
-        return Finding("unknown-key", message, (key,), at_key=True)
+        if not self._known:
+            self._known = f"; known are {', '.join(sorted(self.fields))}"
+        near = Near(key, tuple(self.fields), otherwise=self._known)
+        return Finding("unknown-key", f"'{cut(key)}' is not known {self.what}", (key,), at_key=True, near=near)
 
 
 class Table(Shape):
@@ -272,7 +273,7 @@ class Table(Shape):
         findings: list[Finding] = []
         for key, item in value.items():
             if self.pattern and not self.pattern.match(key):
-                message = f"the name '{key}' is not allowed; {self.hint}"
+                message = f"the name '{cut(key)}' is not allowed; {self.hint}"
                 findings.append(Finding("bad-name", message, (key,), at_key=True))
             findings += [each.below(key) for each in self.values.check(item)]
         if len(value) < self.least:
@@ -305,8 +306,8 @@ class ByKey(Shape):
         known = ", ".join(self.variants)
         if self.key not in value:
             return (Finding("missing-key", f"'{self.key}' is missing; it is one of {known}"),)
-        hint = suggestion(chosen, self.variants) if isinstance(chosen, str) else ""
-        return (Finding("bad-value", f"{describe(chosen)} is not one of {known}{hint}", (self.key,)),)
+        near = Near(chosen, tuple(self.variants)) if isinstance(chosen, str) else None
+        return (Finding("bad-value", f"{describe(chosen)} is not one of {known}", (self.key,), near=near),)
 
     def schema(self) -> dict[str, Any]:
         grouped: dict[int, tuple[Shape, list[str]]] = {}

@@ -44,7 +44,12 @@ def read(document: Document) -> tuple[dict[str, Any], list[Finding]]:
 class V1Document(Document):
     """A v1 document that knows where the parts of its v2 form stand."""
 
-    __slots__ = ()
+    __slots__ = ("_positions",)
+
+    def __init__(self, text: str, root: Any, ambiguous: Sequence[tuple[int, str, str]]) -> None:
+        super().__init__(text, root, ambiguous)
+        self._positions: dict[int, dict[Any, int]] = {}
+        """Of the roles of a job, and of the ports of a role, by the list's identity: where each name stands."""
 
     def offset(self, path: Path, *, key: bool = False) -> int:
         return super().offset(self.path(path), key=key)
@@ -55,13 +60,39 @@ class V1Document(Document):
         if _holds(self.root, path):
             return path
         if path[:1] == ("taskRoles",) and len(path) > 1:
-            return _role_path(self.root.get("taskRoles"), path)
+            return self._role_path(self.root.get("taskRoles"), path)
         for known, place in _PLACES:
             if path[: len(known)] == known:
                 return place
         if path[:3] == ("extras", "pailot", "environment"):
             return ("jobEnvs", *path[3:])
         return path
+
+    def _role_path(self, roles: Any, path: tuple[Step, ...]) -> tuple[Step, ...]:
+        _, name, *rest = path
+        position = self._position(roles, "name", name)
+        if position is None:
+            return path
+        base = ("taskRoles", position)
+        if rest[:1] == ["dockerImage"]:
+            return ("image",)
+        if rest[:2] == ["resourcePerInstance", "ports"] and len(rest) > 2:
+            port = self._position(roles[position].get("portList"), "label", rest[2])
+            return (*base, "portList") if port is None else (*base, "portList", port, "portNumber")
+        for known, place in _ROLE_PLACES:
+            if tuple(rest[: len(known)]) == known:
+                return (*base, *place)
+        return (*base, *rest)
+
+    def _position(self, items: Any, key: str, name: Step) -> int | None:
+        """Where the item with a name stands in a list, the first of them if they are several."""
+        if not isinstance(items, list):
+            return None
+        found = self._positions.get(id(items))
+        if found is None:
+            named = [(at, item.get(key)) for at, item in enumerate(items) if isinstance(item, dict)]
+            found = self._positions[id(items)] = {each: at for at, each in reversed(named) if isinstance(each, str)}
+        return found.get(name)
 
 
 def job_shape() -> Record:
@@ -269,25 +300,3 @@ def _holds(node: Any, path: Path) -> bool:
             return False
         node = node[step]
     return True
-
-
-def _role_path(roles: Any, path: tuple[Step, ...]) -> tuple[Step, ...]:
-    _, name, *rest = path
-    position = _position(roles, "name", name)
-    if position is None:
-        return path
-    base = ("taskRoles", position)
-    if rest[:1] == ["dockerImage"]:
-        return ("image",)
-    if rest[:2] == ["resourcePerInstance", "ports"] and len(rest) > 2:
-        port = _position(roles[position].get("portList"), "label", rest[2])
-        return (*base, "portList") if port is None else (*base, "portList", port, "portNumber")
-    for known, place in _ROLE_PLACES:
-        if tuple(rest[: len(known)]) == known:
-            return (*base, *place)
-    return (*base, *rest)
-
-
-def _position(items: Any, key: str, name: Step) -> int | None:
-    candidates = enumerate(items) if isinstance(items, list) else ()
-    return next((at for at, item in candidates if isinstance(item, dict) and item.get(key) == name), None)

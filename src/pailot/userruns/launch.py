@@ -176,8 +176,10 @@ def secret_values(job: Job, plan: Plan) -> dict[str, str]:
     for role in plan.roles.values():
         for script in (role.scripts.start, role.scripts.main, role.scripts.exit):
             for reference in secret_references(script):
+                if reference in values:
+                    continue
                 name = reference[len("<% $secrets.") : -len(" %>")]
-                value, problem = lookup(clear, name.split("."), "$secrets")
+                value, problem, _ = lookup(clear, name.split("."), "$secrets")
                 if not problem:
                     values[reference] = to_string(value)
     return values

@@ -38,14 +38,14 @@ SECRETS: dict[str, Any] = {"key": "open sesame", "list": ["first"], "nothing": N
 def rendered(text: str) -> tuple[str, list[str]]:
     """The text, and the codes of what was found."""
     renderer = Renderer(SCOPE, SECRETS)
-    return renderer.render(text), [issue[0] for issue in renderer.issues]
+    return renderer.render(text), [issue.code for issue in renderer.issues.values()]
 
 
 def message(text: str) -> str:
     renderer = Renderer(SCOPE, SECRETS)
     renderer.render(text)
-    ((_, words, _),) = renderer.issues
-    return words
+    (issue,) = renderer.issues.values()
+    return issue.finding(()).text()
 
 
 @pytest.mark.parametrize(
@@ -167,14 +167,14 @@ def test_messages_say_what_to_do(text: str, words: str) -> None:
     assert words in message(text)
 
 
-def test_every_tag_is_reported_even_if_it_stands_twice() -> None:
-    assert rendered("<% x %> <% x %> <% $parameters.lr %>")[1] == ["template-unresolved"] * 2
+def test_a_tag_is_reported_once_even_if_it_stands_twice() -> None:
+    assert rendered("<% x %> <% x %> <% $parameters.lr %>")[1] == ["template-unresolved"]
 
 
 def test_the_reported_tag_is_the_one_in_the_text() -> None:
     renderer = Renderer(SCOPE, SECRETS)
     renderer.render("<%  $parameters.x[0]%>")
-    assert renderer.issues[0][2] == "<%  $parameters.x[0]%>"
+    assert [issue.tag for issue in renderer.issues.values()] == ["<%  $parameters.x[0]%>"]
 
 
 def test_values_of_secrets_never_appear() -> None:
@@ -196,8 +196,9 @@ def test_references_to_secrets_are_found_whatever_their_name() -> None:
 
 
 def test_lookup_tells_why_there_is_nothing() -> None:
-    assert lookup(SCOPE, ["$data", "uri", "1"], "") == ("http://b", "")
-    assert lookup(SCOPE, ["$data", "url"], "") == (None, "is not known: '$data' has no 'url'; did you mean 'uri'?")
+    assert lookup(SCOPE, ["$data", "uri", "1"], "") == ("http://b", "", None)
+    value, words, near = lookup(SCOPE, ["$data", "url"], "")
+    assert (value, words, near and near.word) == (None, "is not known: '$data' has no 'url'", "url")
 
 
 def test_commands_are_trimmed_and_joined_by_line() -> None:
@@ -225,9 +226,10 @@ def names(value: Any, path: str, depth: int = 1) -> dict[str, str]:
 
 
 def model(text: str, scope: dict[str, Any]) -> tuple[str, int]:
-    """The rendered text and how many tags have no value, found character by character."""
+    """The rendered text and how many different tags have no value, found character by character."""
     table = names(scope, "")
-    out, tag, missing, at = "", "", 0, 0
+    out, tag, at = "", "", 0
+    missing: set[str] = set()
     inside = False
     while at < len(text):
         two = text[at : at + 2]
@@ -235,7 +237,7 @@ def model(text: str, scope: dict[str, Any]) -> tuple[str, int]:
             inside, tag, at = True, "", at + 2
         elif inside and two == "%>":
             name = canonical(tag)
-            missing += name not in table
+            missing |= set() if name in table else {tag}
             out += table.get(name, f"<% {name} %>")
             inside, at = False, at + 2
         else:
@@ -244,7 +246,7 @@ def model(text: str, scope: dict[str, Any]) -> tuple[str, int]:
             else:
                 out += text[at]
             at += 1
-    return out, missing
+    return out, len(missing)
 
 
 def canonical(tag: str) -> str:
@@ -290,4 +292,4 @@ templates = st.lists(tags | st.text("ab %>{}\n<", max_size=4).filter(lambda text
 def test_a_second_renderer_agrees(text: str, scope: dict[str, Any]) -> None:
     renderer = Renderer(scope, {})
     out = renderer.render(text)
-    assert (out, [issue[0] for issue in renderer.issues].count("template-unresolved")) == model(text, scope)
+    assert (out, [issue.code for issue in renderer.issues.values()].count("template-unresolved")) == model(text, scope)

@@ -20,8 +20,9 @@ EXACT = 2**53
 
 texts = st.text() | st.text(alphabet=MEANINGFUL) | st.sampled_from(WORDS)
 scalars = st.none() | st.booleans() | st.integers(-EXACT, EXACT) | st.floats(allow_nan=False) | texts
+keys = texts.filter(lambda text: text != "__proto__")  # which the reader refuses
 values: st.SearchStrategy[Any] = st.recursive(
-    scalars, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=12
+    scalars, lambda inner: st.lists(inner) | st.dictionaries(keys, inner), max_leaves=12
 )
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Plugin: TypeAlias = Callable[..., Steps]
 
 GROUP = "pailot.plugins"
+_installed: dict[tuple[str, ...], dict[str, list[Any]]] = {}
 _BUILTIN = {
     "cmd": "cmd",
     "docker": "cmd",
@@ -49,9 +50,19 @@ def exists(name: str) -> bool:
 
 
 def _entry_points(name: str) -> list[Any]:
-    from importlib.metadata import entry_points
+    """The installed plugins of a name; they are looked for once, since each look goes through all packages."""
+    import sys
 
-    return list(entry_points(group=GROUP, name=name))
+    here = tuple(sys.path)
+    if here not in _installed:
+        from importlib.metadata import entry_points
+
+        found: dict[str, list[Any]] = {}
+        for each in entry_points(group=GROUP):
+            found.setdefault(each.name, []).append(each)
+        _installed.clear()
+        _installed[here] = found
+    return _installed[here].get(name, [])
 
 
 __all__ = ["GROUP", "PluginError", "Steps", "exists", "find"]

@@ -26,7 +26,9 @@ class Cursor:
         self.flow_indent = 0  # that lines inside [] and {} need to go on with a text
         self.depth = 0
         self.nodes = 0
-        self.anchors: dict[str, tuple[Any, int]] = {}
+        self.repeated = 0
+        """Characters that stand here for the second time, by an alias."""
+        self.anchors: dict[str, tuple[Any, int, int]] = {}
         self.ambiguous: list[tuple[int, str, str]] = []
 
     def _enter(self, at: int) -> None:

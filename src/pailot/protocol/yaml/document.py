@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ...printable import printable
 from ..lazy_regex import pattern
 
 TYPE_CHECKING = False
@@ -15,10 +16,18 @@ if TYPE_CHECKING:
     Path: TypeAlias = Sequence[Step]
 
 
+SHOWN_LENGTHS = (37, 99)
+"""Where `describe` and `cut` cut a text."""
+MOST_HIDDEN = 200
+"""Lines are shown where there are so many secrets at most: each line would be searched for each of them."""
+
+
 class LIMITS:
     """What a document may be at most."""
 
     BYTES = 1024 * 1024
+    REPEATED = 1024 * 1024
+    """Characters that aliases repeat."""
     DEPTH = 64
     NODES = 50_000
 
@@ -68,13 +77,22 @@ def new_list(at: int = 0) -> List:
 class Document:
     """The root value of a file, its text, and the scalars that other YAML readers see differently."""
 
-    __slots__ = ("_hidden", "ambiguous", "root", "text")
+    __slots__ = ("_hidden", "_lines", "_shown", "_span", "_starts", "ambiguous", "root", "text")
 
     def __init__(self, text: str, root: Any, ambiguous: Sequence[tuple[int, str, str]]) -> None:
         self.text = text
         self.root = root
         self.ambiguous = ambiguous
-        self._hidden: tuple[str, ...] | None = None
+        # What places are worked out from, made once, with the first problem.
+        self._lines: list[str] | None = None
+        self._starts: list[int] = []
+        self._hidden: list[str] | None = None
+        self._span: tuple[int, int] | None = None
+        self._shown: dict[int, str] = {}
+
+    def path(self, path: Path) -> tuple[Step, ...]:
+        """The place in this document of a place in the job that was read from it."""
+        return tuple(path)
 
     def offset(self, path: Path, *, key: bool = False) -> int:
         """Where the value at `path` begins (or its key); the nearest parent's place if it is not there."""
@@ -100,18 +118,36 @@ class Document:
 
     def in_secrets(self, offset: int) -> bool:
         """Whether a place is inside the top-level `secrets` of a job."""
-        start, end = self._secrets_span()
+        if self._span is None:
+            self._span = self._secrets_span()
+        start, end = self._span
         return start <= offset < end
 
-    def without_secrets(self, line: str) -> str:
+    def shown_line(self, number: int) -> str:
         """A line of the text as it may be shown: no secret of this document, no control characters."""
+        shown = self._shown.get(number)
+        if shown is None:
+            few = len(self._all_hidden()) <= MOST_HIDDEN  # a line may be long; of a message only so much is told
+            line = self.without_secrets(self.line(number)) if few else ""
+            shown = self._shown[number] = printable(line, keep="\t", instead="\ufffd")
+        return shown
+
+    def without_secrets(self, text: str) -> str:
+        """A line or message without any secret of this document."""
+        for secret in self._all_hidden():
+            if secret in text:
+                text = text.replace(secret, "******")
+        return text
+
+    def _all_hidden(self) -> list[str]:
         if self._hidden is None:
             from ..secrecy import hidden_in_lines
 
-            self._hidden = hidden_in_lines(self)
-        for secret in self._hidden:
-            line = line.replace(secret, "******")
-        return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)
+            found = set(hidden_in_lines(self))
+            # Messages repeat the beginning of a long text only.
+            found |= {text[:most] for text in found for most in SHOWN_LENGTHS if len(text) > most}
+            self._hidden = sorted(found, key=len, reverse=True)  # one may be part of another
+        return self._hidden
 
     def _secrets_span(self) -> tuple[int, int]:
         if isinstance(self.root, Map):
@@ -134,13 +170,24 @@ class Document:
 
     def line(self, number: int) -> str:
         """The text of a line, counted from 1."""
-        lines = self.text.split("\n", number)
+        lines = self._split()
         return lines[number - 1] if number <= len(lines) else ""
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
         """Both count from 1; columns count characters."""
-        line_start = self.text.rfind("\n", 0, offset) + 1
-        return self.text.count("\n", 0, offset) + 1, offset - line_start + 1
+        from bisect import bisect_right
+
+        self._split()
+        number = bisect_right(self._starts, offset)
+        return number, offset - self._starts[number - 1] + 1
+
+    def _split(self) -> list[str]:
+        if self._lines is None:
+            from itertools import accumulate
+
+            self._lines = self.text.split("\n")
+            self._starts = list(accumulate((len(line) + 1 for line in self._lines[:-1]), initial=0))
+        return self._lines
 
 
 _KEY_AND_SPACE = pattern(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..lazy_regex import pattern
 from . import scalars
 from .cursor import MARKER
-from .document import List, Map, new_list, new_map
+from .document import LIMITS, List, Map, new_list, new_map
 from .literals import Literals
 from .tags import TAGS
 
@@ -98,7 +98,7 @@ class Flow(Literals):
             here, at = at, self._skip_flow(found.end())
             if "\n" in text[here:at]:
                 self._fail("yaml-syntax", PROPERTY_ALONE, here)
-        before, plain = self.nodes, None
+        before, repeated, plain = self.nodes, self.repeated, None
         first = text[at]
         if first in "[{":
             value = self.flow(at)
@@ -111,7 +111,8 @@ class Flow(Literals):
         else:
             plain = self._flow_plain(at)
             value = scalars.resolve(plain)
-        value = self._finish(value, start, tag, anchor, self.i, plain=plain, size=self.nodes - before + 1)
+        length = self.i - start + self.repeated - repeated
+        value = self._finish(value, start, tag, anchor, self.i, plain=plain, size=self.nodes - before + 1, length=length)
         return value, plain is not None and tag is None
 
     def _flow_plain(self, at: int) -> str:
@@ -148,14 +149,23 @@ class Flow(Literals):
             self.ambiguous.append((at, plain, _shown(value)))
 
     def _finish(
-        self, value: Any, start: int, tag: str | None, anchor: str | None, end: int, *, plain: str | None, size: int = 1
+        self,
+        value: Any,
+        start: int,
+        tag: str | None,
+        anchor: str | None,
+        end: int,
+        *,
+        plain: str | None,
+        size: int = 1,
+        length: int = 0,
     ) -> Any:
         if tag is not None:
             value = self._apply_tag(tag, value, plain, start)
         elif plain:
             self.note_if_ambiguous(self._skip(start), plain, value)
         if anchor is not None and (tag or anchor not in self.anchors):  # in OpenPAI the inner of two anchors counts
-            self.anchors[anchor] = (value, size)
+            self.anchors[anchor] = (value, size, length)
         return self._leave(value, end)
 
     def _add(self, result: Map, merged: set[str], key: Any, value: Any, key_at: int, *, plain_merge: bool) -> None:
@@ -195,8 +205,11 @@ class Flow(Literals):
         if name not in self.anchors:
             self._fail("yaml-alias", f"there is no value with the anchor '&{name}' above; quote the text to keep the star", at)
         self.i = at + 1 + len(name)
-        value, size = self.anchors[name]
+        value, size, length = self.anchors[name]
         self.nodes += size
+        self.repeated += length
+        if self.repeated > LIMITS.REPEATED:
+            self._fail("yaml-limit", f"the aliases of this file repeat more than {LIMITS.REPEATED:,} characters", at)
         return value
 
     def _known_tag(self, tag: str, at: int) -> None:

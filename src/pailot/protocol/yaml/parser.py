@@ -94,7 +94,7 @@ class Parser(Flow):
                         self._fail("yaml-syntax", PROPERTY_ALONE, start)
                     return self._finish(None, start, tag, None, after, plain="")
             at = nxt
-        nodes_before = self.nodes
+        nodes_before, repeated_before = self.nodes, self.repeated
         if text[at] == "*":
             value, plain = self._alias(at, tag or anchor), None
         else:
@@ -103,7 +103,8 @@ class Parser(Flow):
             value, plain = self._content(at, parent, column, collections=alone and (new_line or in_list))
             if (tag or anchor) and alone and (text[at] in "[{" or not isinstance(value, Map | List)):
                 self._fail("yaml-syntax", PROPERTY_ALONE, start)
-        return self._finish(value, start, tag, anchor, self.i, plain=plain, size=self.nodes - nodes_before + 1)
+        length = self.i - start + self.repeated - repeated_before
+        return self._finish(value, start, tag, anchor, self.i, plain=plain, size=self.nodes - nodes_before + 1, length=length)
 
     def _content(self, at: int, parent: int, column: int, *, collections: bool) -> tuple[Any, str | None]:
         """The node at `at`; for a plain scalar also its text, since a tag may read it anew."""

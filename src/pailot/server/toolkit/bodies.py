@@ -68,7 +68,9 @@ def check(value: Any, shape: Shape) -> Any:
         meant = _meant(value, shape)
         if meant != value and not shape.check(meant):
             return meant
-        told = "; ".join(f"{path_text(each.path)}: {each.message}" if each.path else each.message for each in findings[:20])
+        told = "; ".join(f"{path_text(each.path)}: {each.text()}" if each.path else each.text() for each in findings[:20])
+        if len(findings) > 20:
+            told += f"; and {len(findings) - 20:,} more"
         raise HttpError(400, "InvalidParametersError", told)
     return value
 
