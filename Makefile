@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check bench metrics soak venv node parts clean
+.PHONY: help run test check docs bench metrics soak venv node parts clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -44,6 +44,9 @@ check: $(VENV)/.installed-dev ## Run the linters, the type checker and the unit 
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest -q --numprocesses auto tests/unit $(ARGS)
+
+docs: $(VENV)/.installed-dev ## Check the docs: every example is run, every link and page holds
+	$(BIN)/python -m pytest -q tests/acceptance/test_docs.py $(ARGS)
 
 bench: $(VENV)/.installed-dev node $(PEERS)/.installed $(ALIPAI)/.installed ## Measure speed; ARGS go to bench/run.py
 	$(BIN)/python bench/run.py $(ARGS)

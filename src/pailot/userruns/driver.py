@@ -237,8 +237,8 @@ class Driver:
                 return "stopped", Verdict(STOPPED, "stopped before it started")
             self.exit_status = getattr(error, "exit_status", None)
             return "stopped", Verdict(FAILED, f"it could not be started: {self._words(error)}")
-        now = time.time()
-        self.began = self.began or now
+        # An option of the engine: when its first task was started, which may be long before its last one was.
+        self.began = self.began or getattr(self.engine, "began", None) or time.time()
         if self.folder.durable or number > self.first:
             self._set_state(RUNNING, number)
         self._happened("resumed" if self.resumes else "started", attempt=number, tasks=self.plan.task_count)

@@ -246,7 +246,7 @@ def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, 
 
     def tell_started() -> None:
         try:
-            run.index.update(run.id, state="RUNNING", started=time.time())
+            run.index.update(run.id, state="RUNNING", started=driver.began or time.time())
         except StoreError:
             pass  # the folder tells as well
         tell_parent()

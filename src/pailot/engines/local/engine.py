@@ -73,6 +73,8 @@ class LocalEngine:
         """Folders of the settings that links below /ml lead into: on a server nothing that a job names is itself mounted."""
         self.views: Mapping[tuple[str, int], View] = {}
         """What each task sees as /ml."""
+        self.began: float | None = None
+        """When the first task of the last attempt was started."""
         self.ports: Ports | None = None
         self.gpus: Gpus | None = None
         self.channel = Channel()
@@ -135,6 +137,7 @@ class LocalEngine:
             which("bash", attempt.environment.get("PATH", os.defpath))  # or each shim would look for it
         inherited = self._inherited(attempt)
         made: list[Task] = []
+        self.began = time.time()
         for number, ((role, index), work) in enumerate(zip(tasks, works, strict=True), 1):
             view = self.views.get((role.name, index))
             environment = {

@@ -58,7 +58,8 @@ class Running(Watcher):
         return {"state": state, "attempt": driver.number, "started": driver.began, "retries": dict(driver.retries)}
 
     def started(self, attempt: int, notes: list[str]) -> None:
-        self.keeper.tell({"event": "started", "id": self.job, "attempt": attempt, "at": time.time()})
+        began = self.driver.began if self.driver is not None else None
+        self.keeper.tell({"event": "started", "id": self.job, "attempt": attempt, "at": began or time.time()})
 
     def happened(self, event: Mapping[str, Any]) -> None:
         if event["event"] == "job-retry":
