@@ -36,6 +36,7 @@ from .logs import Log
 from .models import CapacityReport, ClusterUse, Shares, Standing, TaskView
 from .notifications import Notices
 from .policy import Policy
+from .reading_pool import SMALL_TEXT, ReadingPool
 from .submission import Reader, check_places, demand
 from .unix_users import UnixUsers
 
@@ -55,8 +56,6 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
     T = TypeVar("T")
 
-LARGE_TEXT = 16_384
-"""A job file above that is read beside the loop, so that nobody waits for it."""
 STREAMS = ("stdout", "stderr", "all")
 JUST_SENT_SECONDS = 3600.0
 ID_LENGTH = 16
@@ -85,6 +84,7 @@ class Team:
         self.rules = server_rules.read(settings)
         self.unix = UnixUsers(settings["unix_users"], lambda name: getattr(store.accounts.user(name), "unix_user", None))
         self.writer = Writer(store, asyncio.get_running_loop())
+        self.reading = ReadingPool()
         self.machine = machine
         self.clusters: dict[str, Share] = {"default": Share()}
         self.skus: Mapping[str, Sku] = {}
@@ -117,6 +117,7 @@ class Team:
         await self.notices.end()
         await self.floor.end()
         self.code.close()
+        self.reading.close()
         await asyncio.to_thread(self.writer.close)
 
     # Doing
@@ -143,7 +144,8 @@ class Team:
         def prepare() -> Prepared:
             return self.reader.prepare(text, caller.name, name=name, secrets=secrets, with_code=code is not None)
 
-        prepared = prepare() if len(text) <= LARGE_TEXT else await asyncio.to_thread(prepare)
+        quick = len(text) <= SMALL_TEXT and not secrets
+        prepared = prepare() if quick else await self.reading.read(caller.name, prepare)
         return await self._keep(caller, prepared, code=code, submit_from=submit_from)
 
     async def _keep(self, caller: Caller, prepared: Prepared, *, code: str | None, submit_from: str) -> JobRecord:
@@ -238,10 +240,11 @@ class Team:
                     raise BadRequest(f"the secrets of {job} are its owner's; give your own to run it")
                 kept = Kept()
         chosen = name or await self._free_name(caller.name, record.name)
-        prepared = await asyncio.to_thread(
+        prepared = await self.reading.read(
+            caller.name,
             lambda: self.reader.prepare(
                 text, caller.name, name=chosen, secrets=secrets, with_code=record.code is not None, kept=kept
-            )
+            ),
         )
         return await self._keep(caller, prepared, code=record.code, submit_from="rerun")
 
