@@ -7,7 +7,7 @@ code/DIGEST/amount            bytes and files that it takes; everybody who has s
 
 from __future__ import annotations
 
-import asyncio  # noqa: TID253  # only a server loads this
+import asyncio  # only a server loads this
 import hashlib
 import os
 import re

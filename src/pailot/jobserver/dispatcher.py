@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio  # noqa: TID253  # only a server loads this
+import asyncio  # only a server loads this
 import json
 import os
 import time

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio  # noqa: TID253  # only a server comes here
+import asyncio  # only a server comes here
 import sys
 import time
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio  # noqa: TID253  # only a server loads this
+import asyncio  # only a server loads this
 import json
 import os
 import subprocess
 import sys
-from typing import cast  # noqa: TID253  # as above
+from typing import cast  # as above
 
 from .errors import Unavailable
 from .keeper import messages

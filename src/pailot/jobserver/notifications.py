@@ -6,7 +6,7 @@ kept in the same transaction as the change itself; whatever cannot be delivered 
 
 from __future__ import annotations
 
-import asyncio  # noqa: TID253  # only a server loads this
+import asyncio  # only a server loads this
 import os
 import time
 

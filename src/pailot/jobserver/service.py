@@ -11,7 +11,7 @@ A job is named by its full name, `user~name`. Every method checks whether the ca
 
 from __future__ import annotations
 
-import asyncio  # noqa: TID253  # only a server loads this
+import asyncio  # only a server loads this
 import json
 import os
 import time

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio  # noqa: TID253  # only a server loads this
+import asyncio  # only a server loads this
 
 from ..lifecycle.states import FINAL_JOB_STATES
 from ..runtime.logs import after_gap
