@@ -97,6 +97,10 @@ SETTINGS = (
 )
 
 
+MOST = 1_000_000_000
+"""Of any number: more days, seconds or megabytes than that are a slip."""
+
+
 class BadSetting(PailotError):
     """A setting that cannot be understood."""
 
@@ -193,7 +197,7 @@ def _from_text(setting: Setting, text: str, where: str) -> Any:
         return split_list(text)
     if setting.kind == "number":
         try:
-            return float(text)
+            return _bounded(float(text), where)
         except ValueError:
             raise BadSetting(f"{where}: should be a number, is {text!r}") from None
     if setting.kind == "amount":
@@ -207,10 +211,11 @@ def _from_text(setting: Setting, text: str, where: str) -> Any:
 
         try:
             value = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
             raise BadSetting(f"{where}: should be a JSON object, is {text!r}")
+        _check_finite(value, where)
         return value
     return text
 
@@ -231,4 +236,23 @@ def _from_toml(setting: Setting, value: Any, file: str) -> Any:
         raise BadSetting(f"{file}: '{setting.name}' should be a {setting.kind}, is {value!r}")
     if setting.kind == "amount":
         return "".join(f"{each}," for each in value) if isinstance(value, list) else str(value)
+    if setting.kind == "number":
+        return _bounded(value, f"{file}: '{setting.name}'")
+    if setting.kind == "table":
+        _check_finite(value, f"{file}: '{setting.name}'")
     return value
+
+
+def _bounded(value: Any, where: str) -> Any:
+    if not 0 <= value <= MOST:
+        raise BadSetting(f"{where}: should be between 0 and {MOST}, is {value}")
+    return value
+
+
+def _check_finite(value: Any, where: str) -> None:
+    """Whatever is in a table can be written as JSON again."""
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            _check_finite(each, where)
+    elif isinstance(value, float) and not abs(value) < float("inf"):
+        raise BadSetting(f"{where}: {value} is no finite number")

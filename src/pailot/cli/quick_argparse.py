@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 _KNOWN = {"action", "choices", "default", "help", "metavar", "nargs", "type"}
 
 
+def amount(text: str) -> float:
+    """A number of seconds or days, as an option takes it: finite, and not below nothing."""
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise ValueError(text)
+    return value
+
+
 def quick_parse(command: ModuleType, arguments: Sequence[str]) -> Namespace | None:
     """What argparse would answer for the arguments of a command, or None where that is not plain."""
     options = _Options()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from ..lifecycle.waits import capped
 from ..values import Value
 from .errors import Denied, Failing, NotFound, NotTheApi, Redirected, Refused, Unreachable, WireError
 
@@ -166,7 +167,7 @@ class Http:
                 raise NotSent(error) from None
         connection = self._connection
         if connection.sock is not None:
-            connection.sock.settimeout(timeout or self.timeout)
+            connection.sock.settimeout(capped(timeout or self.timeout))
         if body is not None and not isinstance(body, bytes):
             body.seek(0)
         if self._interrupted:
@@ -246,7 +247,7 @@ class Http:
     def limit(self, seconds: float) -> None:
         """How long the next read from the open connection may take."""
         if self._connection is not None and self._connection.sock is not None:
-            self._connection.sock.settimeout(seconds)
+            self._connection.sock.settimeout(capped(seconds))
 
     def close(self) -> None:
         """Leave the connection; the next request makes a new one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from ..lifecycle.waits import capped
 from ..values import Value
 from .errors import Refused, Unreachable
 from .http import Http, NotSent, Reply, refusal, words
@@ -137,5 +138,5 @@ def follow(
             return
         pause = parser.retry if parser.retry is not None and not turn else _PAUSES[min(turn, len(_PAUSES) - 1)]
         turn += 1
-        time.sleep(min(pause, max(0.0, until - time.monotonic())))
+        time.sleep(capped(min(pause, until - time.monotonic())))
         yield None

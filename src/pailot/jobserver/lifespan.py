@@ -6,7 +6,7 @@ import os
 from contextlib import asynccontextmanager
 
 from ..scheduling.capacity import Capacity
-from ..settings import BadSetting
+from ..settings import MOST, BadSetting
 from .errors import Conflict
 
 TYPE_CHECKING = False
@@ -130,12 +130,25 @@ def capacity(settings: Settings, engine: str) -> Capacity:
         return Capacity(1e6, 1 << 40, 1 << 20)
     from ..engines.preparation import gpus, machine
 
-    cpus, memory = str(settings["cpus"]), str(settings["memory_mb"])
     return Capacity(
-        float(cpus) if cpus != "auto" else machine.cpus(),
-        int(memory) if memory != "auto" else machine.memory_mb(),
+        _amount(settings, "cpus") or machine.cpus(),
+        int(_amount(settings, "memory_mb") or machine.memory_mb()),
         len(gpus.discover(str(settings["gpus"]))),
     )
+
+
+def _amount(settings: Settings, name: str) -> float | None:
+    """A setting that is a number, or None for `auto`."""
+    text = str(settings[name])
+    if text == "auto":
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1
+    if not 0 < value <= MOST:
+        raise BadSetting(f"{name}: should be auto, or a number above 0 and up to {MOST}, is {text!r}")
+    return value
 
 
 def cells(settings: Settings, engine: str, machine: Capacity) -> tuple[dict[str, Sku], bool]:
@@ -160,7 +173,7 @@ def clusters(setting: tuple[str, ...]) -> dict[str, dict[str, float]]:
         shares: dict[str, float] = {}
         for part in parts:
             key, _, value = part.partition("=")
-            if key not in ("cpus", "memory_mb", "gpus") or not value.replace(".", "", 1).isdecimal():
+            if key not in ("cpus", "memory_mb", "gpus") or not value.replace(".", "", 1).isdecimal() or float(value) > MOST:
                 raise BadSetting(f"virtual_clusters: {entry!r} should read like research:cpus=8:memory_mb=32000:gpus=2")
             shares[key] = float(value)
         found[name] = shares

@@ -11,6 +11,7 @@ import os
 import time
 
 from ..lifecycle.states import FAILED, RUNNING, STOPPED, SUCCEEDED
+from ..lifecycle.waits import capped
 from ..settings import BadSetting
 from ..store import StoreError
 from .signals import Signal
@@ -96,7 +97,7 @@ class Notices:
             if due is not None and due <= time.time():
                 continue
             try:
-                await asyncio.wait_for(self._signal.wait(seen), None if due is None else due - time.time())
+                await asyncio.wait_for(self._signal.wait(seen), None if due is None else capped(due - time.time()))
             except TimeoutError:
                 pass
 

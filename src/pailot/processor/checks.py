@@ -66,10 +66,14 @@ def _check_command(command: Any) -> None:
 
 
 def _check_numbers(count: Any, seconds: Any) -> None:
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise InvalidProcessor(f"instance_count should be a whole number of at least 1, is {count!r}")
-    if seconds is not None and (not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 < seconds < 1e10):
-        raise InvalidProcessor(f"max_run_time should be a number of seconds above 0, is {seconds!r}")
+    from ..protocol.schema import MOST_RUN_SECONDS, MOST_TASKS
+
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_TASKS:
+        raise InvalidProcessor(f"instance_count should be a whole number from 1 to {MOST_TASKS}, is {count!r}")
+    if seconds is not None and (
+        not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 < seconds <= MOST_RUN_SECONDS
+    ):
+        raise InvalidProcessor(f"max_run_time should be a number of seconds from 0 to {MOST_RUN_SECONDS}, is {seconds!r}")
 
 
 def _check_texts(given: Processor) -> None:

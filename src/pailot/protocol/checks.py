@@ -7,6 +7,7 @@ from . import limits
 from .job_builder import PLUGIN_PREFIX
 from .prerequisites import own_parameters
 from .problems import Finding, Near
+from .schema import MOST_TASKS
 from .templates import FORGIVEN, Renderer
 
 TYPE_CHECKING = False
@@ -22,6 +23,9 @@ BUILTIN_PLUGINS = ("cmd", "docker", "git", "ssh", "tensorboard", "teamwise_stora
 def check(job: Job, root: Any, is_plugin: Callable[[str], bool] | None = None) -> list[Finding]:
     """Everything about references that the shape cannot say (roles' own references were checked when built)."""
     findings: list[Finding] = []
+    tasks = sum(role.instances for role in job.task_roles.values())
+    if tasks > MOST_TASKS:
+        findings.append(Finding("out-of-range", f"should have at most {MOST_TASKS} tasks in all, has {tasks}", ("taskRoles",)))
     if job.extras.raw:
         findings += _hived(job, root)
         findings += _runtime_plugins(job)

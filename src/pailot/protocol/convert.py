@@ -55,7 +55,7 @@ def to_v1(job: Job) -> tuple[dict[str, Any], list[Finding]]:
     converted |= {"extras": extras} if extras else {}
     findings += _lost(job)
     findings += _kept_without_effect(job, own)
-    converted = _json(converted, (), findings)
+    converted = as_json(converted, (), findings)
     return ({} if any(CODES[finding.code] == ERROR for finding in findings) else converted), findings
 
 
@@ -284,12 +284,12 @@ def _kept_without_effect(job: Job, options: Mapping[str, Any]) -> Iterator[Findi
         yield _lossy(f"'{path[-1]}' stays under 'extras', but OpenPAI's v1 does nothing with it", *path)
 
 
-def _json(value: Any, path: tuple[Step, ...], findings: list[Finding]) -> Any:
+def as_json(value: Any, path: tuple[Step, ...], findings: list[Finding]) -> Any:
     """The value as JSON can hold it."""
     if isinstance(value, dict):
-        return {key: _json(item, (*path, key), findings) for key, item in value.items()}
+        return {key: as_json(item, (*path, key), findings) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_json(item, (*path, position), findings) for position, item in enumerate(value)]
+        return [as_json(item, (*path, position), findings) for position, item in enumerate(value)]
     if value is None or isinstance(value, str | int) or (isinstance(value, float) and abs(value) < float("inf")):
         return value
     from .yaml.writer import dump

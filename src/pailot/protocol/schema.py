@@ -81,19 +81,34 @@ PREREQUISITE = ByKey(
     "type", {"dockerimage": _DOCKER_IMAGE, "script": _SCRIPT_OR_OUTPUT, "output": _SCRIPT_OR_OUTPUT, "data": _DATA}
 )
 
+DAY_SECONDS = 86_400
+MOST_RUN_SECONDS = 10 * 365 * DAY_SECONDS
+MOST_TASKS = 10_000
+"""Of one job."""
+MOST_CPUS = MOST_GPUS = 1_000_000
+MOST_MB = 1_000_000_000
+"""A petabyte."""
+MOST_RETRIES = 1_000_000
+MOST_PORTS = 65_535
+
 _BOUND = "-1 switches it off."
 TASK_ROLE = Record(
     {
         "protocolVersion": PROTOCOL_VERSION,
-        "instances": Whole("Number of tasks of this role; 1 by default.", least=1),
+        "instances": Whole("Number of tasks of this role; 1 by default.", least=1, most=MOST_TASKS),
         "completion": Record(
             {
                 "minFailedInstances": Whole(
-                    f"So many failed tasks fail the job; 1 by default. {_BOUND}", least=-1, never=0, nullable=True
+                    f"So many failed tasks fail the job; 1 by default. {_BOUND}",
+                    least=-1,
+                    most=MOST_TASKS,
+                    never=0,
+                    nullable=True,
                 ),
                 "minSucceededInstances": Whole(
                     f"So many succeeded tasks end the job as succeeded; all of them by default. {_BOUND}",
                     least=-1,
+                    most=MOST_TASKS,
                     never=0,
                     nullable=True,
                 ),
@@ -101,7 +116,7 @@ TASK_ROLE = Record(
             "When this role ends the job.",
             what="in 'completion'",
         ),
-        "taskRetryCount": Whole("How often a failed task is tried again; 0 by default.", least=0),
+        "taskRetryCount": Whole("How often a failed task is tried again; 0 by default.", least=0, most=MOST_RETRIES),
         "prerequisites": ListOf(Text(), "Prerequisites of this role, in the order in which they start."),
         "dockerImage": Text("Name of a dockerimage prerequisite."),
         "data": Text("Name of a data prerequisite; $data in templates."),
@@ -109,7 +124,7 @@ TASK_ROLE = Record(
         "script": Text("Name of a script prerequisite; $script in templates."),
         "extraContainerOptions": Record(
             {
-                "shmMB": Whole("Size of /dev/shm; 512 by default.", least=0),
+                "shmMB": Whole("Size of /dev/shm; 512 by default.", least=0, most=MOST_MB),
                 "infiniband": Anything("Whether InfiniBand devices are used."),
             },
             "More about the container.",
@@ -117,11 +132,11 @@ TASK_ROLE = Record(
         ),
         "resourcePerInstance": Record(
             {
-                "cpu": Whole("Number of CPUs.", least=0),
-                "memoryMB": Whole("Memory in MB.", least=0),
-                "gpu": Whole("Number of GPUs.", least=0),
+                "cpu": Whole("Number of CPUs.", least=0, most=MOST_CPUS),
+                "memoryMB": Whole("Memory in MB.", least=0, most=MOST_MB),
+                "gpu": Whole("Number of GPUs.", least=0, most=MOST_GPUS),
                 "ports": Table(
-                    Whole("How many ports.", least=1),
+                    Whole("How many ports.", least=1, most=MOST_PORTS),
                     "Ports wanted, by label; 'ssh' and 'http' are always there.",
                     pattern=IDENTIFIER,
                     hint=IDENTIFIER_HINT,
@@ -199,10 +214,16 @@ _HOLDABLE = r"[^\x00]*"
 _HOLDABLE_HINT = "no variable can hold a NUL character"
 PAILOT = Record(
     {
-        "maxRunSeconds": Number("Time limit of one attempt.", least=0),
-        "graceSeconds": Number("Time between SIGTERM and SIGKILL when a task is stopped; 30 by default.", least=0),
-        "retryDelaySeconds": Number("Delay before the second retry, doubled for each further one; 1 by default.", least=0),
-        "holdOnFailureMinutes": Number("How long a failed task is kept for inspection.", least=0),
+        "maxRunSeconds": Number("Time limit of one attempt, up to ten years.", least=0, most=MOST_RUN_SECONDS),
+        "graceSeconds": Number(
+            "Time between SIGTERM and SIGKILL when a task is stopped, up to a day; 30 by default.", least=0, most=DAY_SECONDS
+        ),
+        "retryDelaySeconds": Number(
+            "Delay before the second retry, doubled for each further one, up to a day; 1 by default.", least=0, most=DAY_SECONDS
+        ),
+        "holdOnFailureMinutes": Number(
+            "How long a failed task is kept for inspection, up to 30 days.", least=0, most=30 * DAY_SECONDS // 60
+        ),
         "holdCommand": Text("Command to run while a failed task is kept."),
         "code": Text("Folder or URI brought into the working directory first."),
         "environment": Table(
@@ -237,7 +258,9 @@ PAILOT = Record(
             what="in 'channels'",
         ),
         "labels": Table(Text(), "Keys and values that the job is found by."),
-        "portBase": Table(Table(Whole(least=1)), "First port per role and label, for jobs that need exact ports."),
+        "portBase": Table(
+            Table(Whole(least=1, most=MOST_PORTS)), "First port per role and label, for jobs that need exact ports."
+        ),
     },
     "Options of Pailot's own.",
     what="in 'extras.pailot'",
@@ -274,7 +297,7 @@ JOB = Record(
         "prerequisites": ListOf(PREREQUISITE, "Images, data, scripts and outputs that roles refer to.", least=1),
         "parameters": Record({}, "Values for templates: <% $parameters.NAME %>.", extra=Anything()),
         "secrets": Record({}, "Values that no log, plan or answer ever shows: <% $secrets.NAME %>.", extra=Anything()),
-        "jobRetryCount": Whole("How often a failed job is tried again; 0 by default.", least=0),
+        "jobRetryCount": Whole("How often a failed job is tried again; 0 by default.", least=0, most=MOST_RETRIES),
         "taskRoles": Table(TASK_ROLE, "The kinds of task the job has.", pattern=IDENTIFIER, hint=IDENTIFIER_HINT, least=1),
         "deployments": ListOf(DEPLOYMENT, "Named sets of extra commands; `defaults.deployment` chooses one.", least=1),
         "defaults": Record(

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_INFINITE = float("inf")
+_LARGEST = 2.0**1000
+"""Whole numbers beyond that are none that a float can hold."""
+
+
 class Shape:
     """Any value at all; the base of the others."""
 
@@ -89,18 +94,28 @@ class Text(Shape):
 class Whole(Shape):
     """A whole number; 1.0 is one, '1' and 1.5 are not."""
 
-    def __init__(self, doc: str = "", *, least: int | None = None, never: int | None = None, nullable: bool = False) -> None:
-        self.doc, self.least, self.never, self.nullable = doc, least, never, nullable
+    def __init__(
+        self,
+        doc: str = "",
+        *,
+        least: int | None = None,
+        most: int | None = None,
+        never: int | None = None,
+        nullable: bool = False,
+    ) -> None:
+        self.doc, self.least, self.most, self.never, self.nullable = doc, least, most, never, nullable
 
     def check(self, value: Any) -> Sequence[Finding]:
         if type(value) is not int:
             if value is None and self.nullable:
                 return ()
-            if isinstance(value, float) and value.is_integer():
-                return (Finding("out-of-range", f"{describe(value)} is too large"),)
+            if isinstance(value, float) and (value.is_integer() or abs(value) == _INFINITE):
+                return (Finding("out-of-range", _too_large(value, self.most)),)
             return (Finding("wrong-type", f"should be a whole number, is {describe(value)}"),)
         if self.least is not None and value < self.least:
             return (Finding("out-of-range", f"should be at least {self.least}, is {value}"),)
+        if self.most is not None and value > self.most:
+            return (Finding("out-of-range", _too_large(value, self.most)),)
         if value == self.never:
             return (Finding("out-of-range", f"should not be {value}; use -1 to switch it off, or 1 and more"),)
         return ()
@@ -109,24 +124,33 @@ class Whole(Shape):
         out = self._typed("integer")
         if self.least is not None:
             out["minimum"] = self.least
+        if self.most is not None:
+            out["maximum"] = self.most
         if self.never is not None:
             out["not"] = {"const": self.never}
         return out
 
 
 class Number(Shape):
-    def __init__(self, doc: str = "", *, least: float | None = None) -> None:
-        self.doc, self.least = doc, least
+    """A finite number; JSON has no others."""
+
+    def __init__(self, doc: str = "", *, least: float | None = None, most: float | None = None) -> None:
+        self.doc, self.least, self.most = doc, least, most
 
     def check(self, value: Any) -> Sequence[Finding]:
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        if isinstance(value, bool) or not isinstance(value, int | float):
             return (Finding("wrong-type", f"should be a number, is {describe(value)}"),)
+        if value != value:
+            return (Finding("out-of-range", "should be a finite number, is NaN"),)
         if self.least is not None and value < self.least:
             return (Finding("out-of-range", f"should be at least {self.least}, is {describe(value)[11:]}"),)
+        if abs(value) > _LARGEST or (self.most is not None and value > self.most):
+            return (Finding("out-of-range", _too_large(value, self.most)),)
         return ()
 
     def schema(self) -> dict[str, Any]:
-        return {**self._typed("number"), **({} if self.least is None else {"minimum": self.least})}
+        bounds = {"minimum": self.least, "maximum": self.most}
+        return {**self._typed("number"), **{name: bound for name, bound in bounds.items() if bound is not None}}
 
 
 class Flag(Shape):
@@ -314,6 +338,13 @@ class ByKey(Shape):
         for name, shape in self.variants.items():
             grouped.setdefault(id(shape), (shape, []))[1].append(name)
         return {"oneOf": [shape.schema() for shape, _ in grouped.values()]}
+
+
+def _too_large(value: float, most: float | None) -> str:
+    said = describe(value).removeprefix("the number ")
+    if most is not None and value > 0:
+        return f"should be at most {most}, is {said}"
+    return f"should be a finite number, is {said}" if abs(value) == _INFINITE else f"{said} is too large"
 
 
 def _quote_it(value: Any) -> str:

@@ -5,6 +5,7 @@ Problems name places of the v1 document. What is found later, in the v2 form, is
 
 from __future__ import annotations
 
+from . import schema
 from .js_semantics import trim
 from .problems import CODES, ERROR, Finding
 from .schema import EXTRAS, PAILOT
@@ -107,7 +108,7 @@ def job_shape() -> Record:
             "codeDir": Text("Code brought to every task.", nullable=True),
             "virtualCluster": Text("Virtual cluster; 'default' by default.", nullable=True),
             "gpuType": Text("Type of GPU to run on.", nullable=True),
-            "retryCount": Whole("How often a failed job is tried again; 0 by default.", least=0),
+            "retryCount": Whole("How often a failed job is tried again; 0 by default.", least=0, most=schema.MOST_RETRIES),
             "killAllOnCompletedTaskNumber": Whole("Obsolete.", nullable=True),
             "jobEnvs": _OrNull(PAILOT.fields["environment"]),
             "extras": _OrNull(EXTRAS),
@@ -168,15 +169,19 @@ def _role_shape() -> Record:
     return Record(
         {
             "name": Text("Name of the role.", pattern=_NAME, hint=_NAME_HINT),
-            "taskNumber": Whole("Number of tasks; 1 by default.", least=1),
-            "cpuNumber": Whole("CPUs of one task; 1 by default.", least=1),
-            "memoryMB": Whole(f"Memory of one task; {MIN_MEMORY_MB} by default.", least=MIN_MEMORY_MB),
-            "shmMB": Whole(f"Size of /dev/shm, within the memory; {SHM_MB} by default.", least=0),
-            "gpuNumber": Whole("GPUs of one task; 0 by default.", least=0),
+            "taskNumber": Whole("Number of tasks; 1 by default.", least=1, most=schema.MOST_TASKS),
+            "cpuNumber": Whole("CPUs of one task; 1 by default.", least=1, most=schema.MOST_CPUS),
+            "memoryMB": Whole(f"Memory of one task; {MIN_MEMORY_MB} by default.", least=MIN_MEMORY_MB, most=schema.MOST_MB),
+            "shmMB": Whole(f"Size of /dev/shm, within the memory; {SHM_MB} by default.", least=0, most=schema.MOST_MB),
+            "gpuNumber": Whole("GPUs of one task; 0 by default.", least=0, most=schema.MOST_GPUS),
             "portList": _OrNull(ListOf(_port_shape(), "Ports wanted, besides 'ssh' and 'http'.", expected="a list of ports")),
             "command": Text("The command to run."),
-            "minFailedTaskCount": Whole("So many failed tasks fail the job; 1 by default, null: never.", least=1, nullable=True),
-            "minSucceededTaskCount": Whole("So many succeeded tasks end the job; null (default): never.", least=1, nullable=True),
+            "minFailedTaskCount": Whole(
+                "So many failed tasks fail the job; 1 by default, null: never.", least=1, most=schema.MOST_TASKS, nullable=True
+            ),
+            "minSucceededTaskCount": Whole(
+                "So many succeeded tasks end the job; null (default): never.", least=1, most=schema.MOST_TASKS, nullable=True
+            ),
         },
         required=("name", "command"),
         what="in a task role of a v1 job",
@@ -187,8 +192,8 @@ def _port_shape() -> Record:
     return Record(
         {
             "label": Text("Name of these ports.", pattern=_NAME, hint=_NAME_HINT),
-            "beginAt": Whole("First port; 0 (default) for any.", least=0),
-            "portNumber": Whole("How many ports; 1 by default.", least=1),
+            "beginAt": Whole("First port; 0 (default) for any.", least=0, most=schema.MOST_PORTS),
+            "portNumber": Whole("How many ports; 1 by default.", least=1, most=schema.MOST_PORTS),
         },
         required=("label",),
         what="in a port",

@@ -15,6 +15,7 @@ import time
 
 from .. import credentials
 from ..lifecycle import exit_classes, retry
+from ..lifecycle.waits import milliseconds
 from . import cgroups, processes
 from .atomic_json import DISK_FULL_STATUS, claim, free_reserve, is_full, read_record, write_record
 from .logs import tail
@@ -447,7 +448,7 @@ class Shim:
         self._wait(lambda: not processes.descendants(self.me), seconds)
 
     def _serve(self, seconds: float | None) -> None:
-        for descriptor, event in self.poller.poll(None if seconds is None else seconds * 1000 + 1):
+        for descriptor, event in self.poller.poll(milliseconds(seconds)):
             if descriptor in self.output.pipes:
                 self.output.pump(descriptor)
             elif descriptor == self.wake:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio  # noqa: TID253  # only programs with an event loop come here
 import threading
 
+from ..lifecycle.waits import capped
 from . import shared_watcher
 from .local_view import Here, Quit
 
@@ -28,12 +29,14 @@ async def over(place: Place, timeout: float | None) -> bool:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
     leave = shared_watcher.join(place, lambda error: _tell(loop, _settle, ended, None, error))
+    until = None if timeout is None else loop.time() + timeout
     try:
-        await asyncio.wait_for(ended, timeout)
-    except TimeoutError:
-        if ended.done() and not ended.cancelled():
-            raise  # it is the run's own
-        return False
+        while not ended.done():
+            left = None if until is None else until - loop.time()
+            if left is not None and left <= 0:
+                return False
+            await asyncio.wait((ended,), timeout=None if left is None else capped(left))
+        ended.result()  # raises what happened to the run
     finally:
         leave()
     return True

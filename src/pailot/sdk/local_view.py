@@ -6,6 +6,7 @@ import os
 import time
 
 from ..errors import PailotError, suggestion
+from ..lifecycle.waits import milliseconds
 from ..userruns.inotify import Watch
 from ..userruns.run_folder import JobFolder
 from ..values import Value
@@ -105,7 +106,7 @@ class Quit:
 
         poller = select.poll()
         poller.register(self.reader, select.POLLIN)
-        poller.poll(max(0.0, seconds) * 1000)
+        poller.poll(milliseconds(seconds))
 
     def close(self) -> None:
         """Nobody waits any more."""

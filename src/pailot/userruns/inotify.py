@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import select
 
+from ..lifecycle.waits import milliseconds
+
 _MODIFY_OR_NEW = 0x00000002 | 0x00000100 | 0x00000080  # modified, created, moved here
 
 
@@ -39,10 +41,10 @@ class Watch:
         if also >= 0:
             poller.register(also, select.POLLIN)
         if self._descriptor < 0:
-            poller.poll(min(seconds, 0.25) * 1000)
+            poller.poll(milliseconds(min(seconds, 0.25)))
             return set(self._watched)
         poller.register(self._descriptor, select.POLLIN)
-        if not any(found == self._descriptor for found, _ in poller.poll(max(0.0, seconds) * 1000)):
+        if not any(found == self._descriptor for found, _ in poller.poll(milliseconds(seconds))):
             return set()
         import struct
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from ..engines.registry import FOLLOWED
 from ..errors import PailotError
 from ..lifecycle.completion import Verdict
+from ..lifecycle.waits import capped
 from ..runtime import cleanup, processes
 from ..runtime.atomic_json import DISK_FULL, is_full, read_record
 from ..settings import Settings
@@ -138,11 +140,16 @@ def wait(folder: JobFolder, seconds: float | None = None) -> bool:
     class TimeUp(Exception):
         pass
 
+    until = time.monotonic() + seconds
+
     def ring(*_: object) -> None:
-        raise TimeUp
+        left = until - time.monotonic()
+        if left <= 0:
+            raise TimeUp
+        signal.setitimer(signal.ITIMER_REAL, capped(left))
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
+    signal.setitimer(signal.ITIMER_REAL, max(capped(seconds), 0.001))
     try:
         return wait(folder)
     except TimeUp:

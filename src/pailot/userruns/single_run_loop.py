@@ -8,6 +8,8 @@ import select
 import signal
 import time
 
+from ..lifecycle.waits import milliseconds
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,8 +72,7 @@ def _wait(driver: Driver, moment: float | None, control: int, wake: int) -> None
     times = [
         each for each in (driver.watcher.timeout(), None if moment is None else moment - time.monotonic()) if each is not None
     ]
-    timeout = max(0.0, min(times)) * 1000 + 1 if times else None
-    for descriptor, _ in poller.poll(timeout):
+    for descriptor, _ in poller.poll(milliseconds(min(times) if times else None)):
         if descriptor in watching:
             watching[descriptor]()
         elif descriptor in (control, wake):

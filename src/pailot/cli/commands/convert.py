@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from ...loading import read_job, read_text
-from ...protocol.convert import to_v1, to_v2
+from ...protocol.convert import as_json, to_v1, to_v2
 from ...protocol.model import Origin
 from ...protocol.overrides import apply
 from ...protocol.problems import InvalidJob
@@ -39,6 +39,8 @@ def run(args: Namespace) -> int:
         root, findings = to_v2(document) if is_v1 else (document.root, [])
     else:
         root, findings = (document.root, []) if is_v1 else to_v1(job)
+    if target == "v2" and args.json:
+        root = as_json(root, (), findings)
     problems = Origin(args.file, document, findings).warnings()
     if any(problem.is_error for problem in problems):
         raise InvalidJob(problems)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from ..main import OK
+from ..quick_argparse import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("--keep-days", type=float, default=30, metavar="N", help="keep runs that ended less than N days ago (30)")
+    parser.add_argument(
+        "--keep-days", type=amount, default=30, metavar="N", help="keep runs that ended less than N days ago (30)"
+    )
     parser.add_argument("--keep-last", type=int, default=20, metavar="N", help="always keep the latest N runs (20)")
     parser.add_argument("--dry-run", action="store_true", help="only say what would go")
     parser.add_argument("--rebuild-index", action="store_true", help="make the index anew from the folders of the runs")

@@ -6,6 +6,7 @@ import sys
 
 from ...loading import current_user
 from ..main import UNREACHABLE
+from ..quick_argparse import amount
 from ..server_option import add_server_option, client_of
 from .run import STATUSES
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="name or id")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="give up after so long (exit status 4)")
+    parser.add_argument("--timeout", type=amount, metavar="SECONDS", help="give up after so long (exit status 4)")
     add_server_option(parser)
     parser.add_argument("--json", action="store_true", help="print the run as JSON")
 

@@ -17,6 +17,7 @@ from ...engines.registry import create as create_engine
 from ...errors import PailotError
 from ...lifecycle.completion import Verdict
 from ...lifecycle.states import FAILED
+from ...lifecycle.waits import LONGEST_WAIT_SECONDS, capped
 from ...runtime.atomic_json import DISK_FULL, is_full, keep_reserve, write_record
 from ...runtime.stop_reason import claim_stop
 from ...userruns.driver import Driver, Watcher
@@ -234,7 +235,7 @@ class Keeper:
     # The loop
 
     def _round(self) -> None:
-        for descriptor, event in self.epoll.poll(self._timeout()):
+        for descriptor, event in self.epoll.poll(capped(self._timeout())):
             if descriptor == self.wake:
                 _drain(self.wake)
                 CHILDREN.reap()
@@ -268,7 +269,7 @@ class Keeper:
         times = [self.timers[0][0] - time.monotonic()] if self.timers else []
         if not self.jobs and not self.servers:
             times.append(self.born + PATIENCE_SECONDS - time.monotonic())
-        return max(0.0, min(times)) + 0.001 if times else -1
+        return max(0.0, min(times)) + 0.001 if times else LONGEST_WAIT_SECONDS
 
     def _resume(self, running: Running) -> None:
         if running.steps is None:

@@ -18,6 +18,7 @@ import time
 
 from ...lifecycle import retry, states
 from ...lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
+from ...lifecycle.waits import milliseconds
 from ..atomic_json import append_line, read_lines, read_record, write_record
 from ..stop_reason import claim_stop
 from . import allocation, folder_sync, step, unpack
@@ -250,8 +251,7 @@ class Driver:
                 readers[each.writer] = each
         now = time.monotonic()
         moments = [now + LOOK_SECONDS, self.deadline, self.limit, self.give_up, *(each.again_at for each in self.tasks)]
-        timeout = max(0.0, min(moment for moment in moments if moment is not None) - now)
-        for descriptor, _ in poller.poll(timeout * 1000 + 1):
+        for descriptor, _ in poller.poll(milliseconds(min(moment for moment in moments if moment is not None) - now)):
             if descriptor == self.wake:
                 os.read(self.wake, 4096)
             else:

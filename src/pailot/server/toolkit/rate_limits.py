@@ -28,6 +28,9 @@ class TooMany(HttpError):
         return Response(_TEXT, 429, headers=self.headers)
 
 
+_LONGEST_SECONDS = 86_400 * 365
+
+
 class Window(Value):
     """So many requests in so many seconds."""
 
@@ -46,7 +49,9 @@ def parse_limits(text: str) -> dict[str, Window]:
         if not (equals and slash) or name not in ("all", "list", "submit"):
             raise ValueError(f"'{part.strip()}' is not like all=600/60, list=120/60 or submit=3600/3600")
         limits[name] = Window(int(requests), float(seconds))
-        if limits[name].requests < 1 or limits[name].seconds <= 0:
+        if not 0 < limits[name].seconds <= _LONGEST_SECONDS:
+            raise ValueError(f"'{part.strip()}': the seconds should be above 0 and up to {_LONGEST_SECONDS}")
+        if limits[name].requests < 1:
             raise ValueError(f"'{part.strip()}' allows nothing; use 'off' for no limits")
     return limits
 

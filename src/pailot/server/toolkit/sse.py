@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
+from ...lifecycle.waits import capped
 from .http import Response, Stream
 
 TYPE_CHECKING = False
@@ -50,7 +51,7 @@ async def with_beats(
         while True:
             if waiting is None:
                 waiting = asyncio.ensure_future(anext(events))
-            done, _ = await asyncio.wait((waiting,), timeout=seconds)
+            done, _ = await asyncio.wait((waiting,), timeout=capped(seconds))
             if still is not None and not await still():
                 return
             if not done:
