@@ -71,6 +71,8 @@ class Answer:
 class Server:
     """A running server; its user `admin` has the password PASSWORD."""
 
+    program: tuple[str, ...] = (str(Path(sys.executable).with_name("pailot")),)
+
     def __init__(self, home: Path | None = None, *arguments: str, **environment: str) -> None:
         self.made = home is None
         self.home = Path(tempfile.mkdtemp(prefix="pailot-server-")) if home is None else home
@@ -103,7 +105,7 @@ class Server:
     def start(self) -> Server:
         """Start it, and wait until it says that it can be called."""
         self.home.mkdir(parents=True, exist_ok=True)
-        command = [str(Path(sys.executable).with_name("pailot")), "serve", "--port", str(self.port), "--json", *self.arguments]
+        command = [*self.program, "serve", "--port", str(self.port), "--json", *self.arguments]
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.environment)
         assert self.process.stdout

@@ -8,9 +8,10 @@ import os
 import time
 
 from ..lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, WAITING
-from ..runtime import processes
+from ..runtime import defects, processes
 from ..scheduling.queue import Holding, Queue, Request
 from ..store import StoreError
+from ..userruns.run_folder import JobFolder
 from . import job_history, keeper_client, settle
 from .errors import TeamError
 from .signals import Row, Signal
@@ -50,6 +51,8 @@ class Entry:
         self.looked = 0
         self.note = ""
         """What its engine waits for, in words."""
+        self.defect = ""
+        """What mistake of ours ends it, in words."""
 
     @property
     def attempt(self) -> int:
@@ -110,18 +113,22 @@ class Dispatcher:
         self.link, self.links = answers[0][0], [each for each, _ in answers]
         for record in self.store.jobs.unfinished():
             entry = self._enter(record)
-            if record.id in held:
-                self._adopt(entry, *held[record.id])
-            elif os.path.exists(record.folder):
-                self._settle_soon(entry)
-            elif record.execution_type == "STOP":
-                self._finish(entry, _stopped("stopped before it started"))
-            else:
-                self._enqueue(entry)
+            self._for(entry, self._take_up, entry, held.get(record.id))
         early, self._early = self._early or [], None
         for news in early:
             self._hear(self.link, news)
         self.decide_soon()
+
+    def _take_up(self, entry: Entry, holder: tuple[Link, Mapping[str, Any]] | None) -> None:
+        """A job that was there before us."""
+        if holder is not None:
+            self._adopt(entry, *holder)
+        elif os.path.exists(entry.record.folder):
+            self._settle_soon(entry)
+        elif entry.record.execution_type == "STOP":
+            self._finish(entry, _stopped("stopped before it started"))
+        else:
+            self._enqueue(entry)
 
     async def end(self) -> None:
         """Let go of the keeper; what runs goes on."""
@@ -139,10 +146,13 @@ class Dispatcher:
     def add(self, record: JobRecord, prepared: Prepared) -> None:
         """A new job that is durable."""
         entry = self._enter(record)
+        self._for(entry, self._add, entry, prepared)
+
+    def _add(self, entry: Entry, prepared: Prepared) -> None:
         if self._plans < KEPT_PLANS:
             entry.prepared = prepared
             self._plans += 1
-        self.row.add("job", job_history.brief(record))
+        self.row.add("job", job_history.brief(entry.record))
         self._enqueue(entry)
         self.decide_soon()
 
@@ -152,20 +162,24 @@ class Dispatcher:
         """Once for all that happens in this turn of the loop."""
         if not self._due and not self.holding_back:
             self._due = True
-            asyncio.get_running_loop().call_soon(self._decide)
+            asyncio.get_running_loop().call_soon(self._decide_now)
+
+    def _decide_now(self) -> None:
+        self._due = False
+        try:
+            self._decide()
+        except Exception as error:  # of no job in particular: the next turn may go better
+            defects.note(error, "the queue")
+            asyncio.get_running_loop().call_later(1, self.decide_soon)
 
     def _decide(self) -> None:
-        self._due = False
         if self.holding_back or self.link is None or not self.link.open:
             return
         decision = self.queue.decide(time.time())
         for job in decision.preempt:
-            entry = self.entries[job]
-            self.counts["preempted"] += 1
-            if entry.link is not None:
-                entry.link.order(do="preempt", id=job)
+            self._for(self.entries[job], self._preempt, self.entries[job])
         for job in decision.start:
-            self._start(self.entries[job])
+            self._for(self.entries[job], self._start, self.entries[job])
 
     def _enter(self, record: JobRecord) -> Entry:
         entry = self.entries[record.id] = Entry(record)
@@ -177,11 +191,16 @@ class Dispatcher:
         self.queue.remove(entry.record.id)
         self.queue.add(entry.request)
 
+    def _preempt(self, entry: Entry) -> None:
+        self.counts["preempted"] += 1
+        if entry.link is not None:
+            entry.link.order(do="preempt", id=entry.record.id)
+
     def _start(self, entry: Entry) -> None:
         entry.phase = DRIVEN
         prepared, entry.prepared = entry.prepared, None
         if prepared is None:
-            self._spawn(self._read_again(entry))
+            self._spawn_for(entry, self._read_again(entry))
         else:
             self._plans -= 1
             self._order_start(entry, prepared)
@@ -269,8 +288,10 @@ class Dispatcher:
             self._early.append(news)  # the jobs are not all known yet
             return
         entry = self.entries.get(news["id"])
-        if entry is None:
-            return
+        if entry is not None:
+            self._for(entry, self._heard, entry, news)
+
+    def _heard(self, entry: Entry, news: Mapping[str, Any]) -> None:
         kind = news["event"]
         if kind in ("grown", "noted"):
             entry.signal.ring_soon(entry.watchers)
@@ -292,33 +313,58 @@ class Dispatcher:
         elif kind == "again":
             self._again(entry, news["record"])
         else:
+            if news.get("defect"):
+                entry.defect = entry.defect or news["reason"]
             self._settle_soon(entry, news.get("reason", ""))
 
     def _lost(self, lost: Link) -> None:
         """A keeper has gone: its shims stop their tasks, and each of its jobs is settled as its folder tells."""
-        self.links.remove(lost)
+        self.links = [each for each in self.links if each is not lost]
         if self.ending:
             return
         for entry in list(self.entries.values()):
             if entry.link is lost:
-                self._settle_soon(entry)
+                self._for(entry, self._settle_soon, entry)
         if lost is self.link:
             self.link = None
             self._spawn(self._new_keeper())
 
     async def _new_keeper(self) -> None:
+        answers: list[tuple[Link, dict[str, Any]]] = []
         while not self.ending:
             try:
                 answers = await keeper_client.find_or_start(self.home, self.engine, self._hear, self._lost)
+                self._met(answers)
+                return
             except TeamError:
-                await asyncio.sleep(1)
+                pass
+            except Exception as error:  # without a keeper nothing would start any more
+                defects.note(error, "the search for a keeper")
+                for each, _ in answers:
+                    each.close()
+            await asyncio.sleep(1)
+
+    def _met(self, answers: list[tuple[Link, dict[str, Any]]]) -> None:
+        """A keeper is there again, a new one or the one before."""
+        found = {each.pid: each for each, _ in answers}
+        twice = [each for each in self.links if each.pid in found]
+        self.links = [*(each for each in self.links if each not in twice), *found.values()]
+        for each in twice:
+            each.close()
+        for each, hello in answers:
+            self._take_back(each, hello["jobs"])
+        self.counts["keepers"] += 1
+        self.link = answers[0][0]
+        self.decide_soon()
+
+    def _take_back(self, holder: Link, jobs: Mapping[str, Any]) -> None:
+        """Only the line to the keeper was lost: it drives these jobs as before."""
+        for job, standing in jobs.items():
+            entry = self.entries.get(job)
+            if entry is None or entry.record.state in FINAL_JOB_STATES:
                 continue
-            self.counts["keepers"] += 1
-            self.link = answers[0][0]
-            known = {each.pid for each in self.links}
-            self.links += [each for each, _ in answers if each.pid not in known]
-            self.decide_soon()
-            return
+            if entry.phase == SETTLING or (entry.link is not None and not entry.link.open):
+                self._for(entry, self._adopt, entry, holder, standing)
 
     # Taking up again
 
@@ -331,9 +377,12 @@ class Dispatcher:
         if state.get("started"):
             columns |= {"state": state["state"], "started": state["started"], "attempts": attempt + 1}
         self._change(entry, **columns)
-        self.queue.hold(Holding(entry.request, record.started or 0, entry.record.state == STOPPING))
+        if record.id not in self.queue.running():
+            self.queue.hold(Holding(entry.request, record.started or 0, entry.record.state == STOPPING))
         if record.execution_type == "STOP":
             holder.order(do="stop", id=record.id, grace=None, now=False)
+        if entry.defect:
+            holder.order(do="abort", id=record.id, reason=entry.defect)
 
     def _settle_soon(self, entry: Entry, reason: str = "") -> None:
         if entry.phase == SETTLING:
@@ -341,7 +390,7 @@ class Dispatcher:
         entry.phase, entry.link = SETTLING, None
         if entry.record.id not in self.queue.running():
             self.queue.hold(Holding(entry.request, entry.record.started or 0))
-        self._spawn(self._settle(entry, reason))
+        self._spawn_for(entry, self._settle(entry, reason))
 
     async def _settle(self, entry: Entry, reason: str) -> None:
         text: str | None = await asyncio.to_thread(self.store.jobs.plan, entry.record.id)
@@ -351,13 +400,19 @@ class Dispatcher:
             stop = entry.record.execution_type == "STOP"
             folder = entry.record.folder
             known = {"retries": _retries(entry.record), "started": entry.record.started}
-            found = await asyncio.to_thread(settle.look, folder, plan, known, stop=stop, reserve=self.home, reason=reason)
+            found = await asyncio.to_thread(
+                settle.look, folder, plan, known, stop=stop, reserve=self.home, reason=reason, defect=entry.defect
+            )
+            if entry.phase != SETTLING:
+                return  # a keeper has it
             if found.kind != settle.BUSY:
                 break
             await asyncio.sleep(pause)
             pause = min(1.0, pause * 1.5)
         if found.kind == settle.ENDED:
             self._finish(entry, found.record)
+        elif entry.defect:  # it had no folder yet
+            self._finish(entry, _ended(entry.record, FAILED, entry.defect))
         elif found.kind == settle.AGAIN:
             self._again(entry, found.record)
         else:
@@ -392,7 +447,7 @@ class Dispatcher:
         if not columns:
             return
         after = entry.record = before.replace(**columns)
-        also = self.on_change(after, before)
+        also = self._also(after, before)
 
         def work() -> None:
             self.store.jobs.update(before.id, **columns)
@@ -401,7 +456,7 @@ class Dispatcher:
 
         kept = self.writer.do(work)
         if after.state != before.state:
-            kept.add_done_callback(lambda done: self._told(entry, after, done))
+            kept.add_done_callback(lambda done: self._for(entry, self._told, entry, after, done))
         else:
             kept.add_done_callback(_ignore)
             entry.signal.ring()
@@ -432,7 +487,7 @@ class Dispatcher:
         after = entry.record = before.replace(**columns)
         entry.phase = SETTLING
         self.counts["ended"] += 1
-        self._spawn_finish(entry, after, columns, self.on_change(after, before))
+        self._spawn_finish(entry, after, columns, self._also(after, before))
         self.decide_soon()
 
     def _spawn_finish(self, entry: Entry, after: JobRecord, columns: dict[str, Any], also: Callable[[], None] | None) -> None:
@@ -454,9 +509,72 @@ class Dispatcher:
             self.idle.ring()
 
         try:
-            self.writer.do(work).add_done_callback(kept)
+            self.writer.do(work).add_done_callback(lambda done: self._for(entry, kept, done))
         except StoreError:
             return  # we are ending; the next server finds the verdict in the folder
+
+    def _also(self, after: JobRecord, before: JobRecord) -> Callable[[], None] | None:
+        """What is kept together with a change; a job does not fail because nobody can be told of it."""
+        try:
+            return self.on_change(after, before)
+        except Exception as error:  # as said
+            defects.note(error, f"a notice about {after.user}~{after.name}")
+            return None
+
+    # Mistakes of ours
+
+    def _for(self, entry: Entry, work: Callable[..., object], *arguments: Any) -> None:
+        """Do something for one job; whatever goes wrong is that job's end, and nobody else's."""
+        try:
+            work(*arguments)
+        except Exception as error:  # one job must not take all others with it
+            self._defect(entry, error)
+
+    def _defect(self, entry: Entry, error: Exception) -> None:
+        """The keeper stops the tasks of a job that it drives; where that fails, too, the job ends here.
+
+        This is the last line of defence, so it expects that each of its own steps fails, too.
+        """
+        again = bool(entry.defect)
+        words = defects.note(error, f"{entry.record.user}~{entry.record.name}")
+        entry.defect = entry.defect or words
+        try:
+            if entry.phase == DRIVEN and entry.link is not None:
+                entry.link.order(do="abort", id=entry.record.id, reason=entry.defect)
+                if entry.link.open and not again:
+                    return  # what becomes of it is heard from the keeper
+            if entry.record.state not in FINAL_JOB_STATES:
+                self._finish(entry, _verdict(entry))
+                return
+        except Exception as another:  # as above
+            defects.note(another, entry.record.id)
+        if entry.record.state not in FINAL_JOB_STATES:
+            verdict = _verdict(entry)
+            entry.record = entry.record.replace(state=verdict["state"], ended=verdict["ended"], reason=verdict["reason"])
+        after = entry.record
+        columns = {name: getattr(after, name) for name in ("state", "started", "ended", "exit_code", "reason", "attempts")}
+        entry.phase = SETTLING
+        self.queue.remove(after.id)
+        self.entries.pop(after.id, None)
+        self.names.pop((after.user, after.name), None)
+        try:
+            self.writer.do(lambda: self.store.jobs.update(after.id, **columns)).add_done_callback(_ignore)
+        except StoreError:
+            return  # we are ending
+        entry.signal.ring()
+        self.idle.ring()
+        self.decide_soon()
+
+    def _spawn_for(self, entry: Entry, work: Coroutine[Any, Any, None]) -> None:
+        """The same for what takes longer."""
+
+        async def guarded() -> None:
+            try:
+                await work
+            except Exception as error:  # as above
+                self._defect(entry, error)
+
+        self._spawn(guarded())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -477,6 +595,12 @@ def _retry_columns(record: JobRecord, retries: Mapping[str, int], attempt: int) 
 
 def _ended(record: JobRecord, state: str, reason: str) -> dict[str, Any]:
     return {"state": state, "reason": reason, "ended": time.time(), "attempts": record.attempts}
+
+
+def _verdict(entry: Entry) -> Mapping[str, Any]:
+    """The end of a job that a defect has met: how it had ended by then, else with that."""
+    verdict = JobFolder(entry.record.folder).verdict()
+    return _ended(entry.record, FAILED, entry.defect) if verdict is None else verdict
 
 
 def _stopped(reason: str) -> dict[str, Any]:

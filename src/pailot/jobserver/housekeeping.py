@@ -6,6 +6,7 @@ import asyncio  # only a server comes here
 import sys
 import time
 
+from ..runtime import defects
 from ..store import StoreError
 from .maintenance import collect
 
@@ -45,4 +46,6 @@ class Housekeeping:
                 await asyncio.to_thread(self.work)
             except StoreError as error:
                 sys.stderr.write(f"pailot: {error}\n")
+            except Exception as error:  # the next time may go better, and the server serves without
+                defects.note(error, "housekeeping")
             await asyncio.sleep(EVERY_SECONDS)

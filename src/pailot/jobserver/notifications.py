@@ -12,6 +12,7 @@ import time
 
 from ..lifecycle.states import FAILED, RUNNING, STOPPED, SUCCEEDED
 from ..lifecycle.waits import capped
+from ..runtime import defects
 from ..settings import BadSetting
 from ..store import StoreError
 from .signals import Signal
@@ -94,6 +95,9 @@ class Notices:
                 due = await asyncio.to_thread(self.store.outbox.next_due, kind)
             except StoreError:
                 due = time.time() + FIRST_DELAY
+            except Exception as error:  # as below
+                defects.note(error, "notices")
+                due = time.time() + FIRST_DELAY
             if due is not None and due <= time.time():
                 continue
             try:
@@ -104,8 +108,10 @@ class Notices:
     async def _deliver(self, notice: Notice) -> None:
         try:
             await _aside(self._mail if notice.kind == MAIL else self._post, notice.payload)
-        except (OSError, ValueError) as error:
+        except Exception as error:  # whatever is wrong with this message, the others are delivered
             now, words = time.time(), str(error)
+            if not isinstance(error, OSError | ValueError):
+                words = defects.note(error, f"a notice about {notice.job}")
             if now - notice.created < GIVE_UP_AFTER:
                 delay = min(LONGEST_DELAY, self.first_delay * 2.0 ** min(notice.attempts, 30))
                 await self.writer.do(lambda: self.store.outbox.failed(notice.number, words, now + delay))

@@ -29,10 +29,19 @@ class Found(Value):
     record: Mapping[str, Any] = {}
 
 
-def look(path: str, plan: Mapping[str, Any], known: Mapping[str, Any], *, stop: bool, reserve: str, reason: str = "") -> Found:
+def look(
+    path: str,
+    plan: Mapping[str, Any],
+    known: Mapping[str, Any],
+    *,
+    stop: bool,
+    reserve: str,
+    reason: str = "",
+    defect: str = "",
+) -> Found:
     """Settle a job whose folder nobody holds; `known` is how far it was when the server last heard of it.
 
-    `busy` while shims of it are still ending, `stop` if it was to be stopped.
+    `busy` while shims of it are still ending, `stop` if it was to be stopped; a `defect` of ours is its end.
     """
     folder = JobFolder(path, durable=False, reserve=reserve)
     verdict = folder.verdict()
@@ -45,7 +54,14 @@ def look(path: str, plan: Mapping[str, Any], known: Mapping[str, Any], *, stop: 
         return Found(BUSY)
     try:
         verdict = folder.verdict()
-        return Found(ENDED, verdict) if verdict is not None else _settle(folder, plan, known, stop=stop, reason=reason)
+        if verdict is not None:
+            return Found(ENDED, verdict)
+        failure = folder.record("keeper-error.json") or {}
+        if failure.get("defect"):
+            defect = defect or str(failure.get("reason"))
+        if defect:
+            return _end_defective(folder, defect, known)
+        return _settle(folder, plan, known, stop=stop, reason=reason)
     finally:
         os.close(lock)
 
@@ -98,6 +114,16 @@ def _without_space(attempt: str) -> Verdict | None:
             role, _, index = name.rpartition("-")
             return Verdict(FAILED, f"{role}:{index}: {final.get('reason')}", role, int(index))
     return None
+
+
+def _end_defective(folder: JobFolder, defect: str, known: Mapping[str, Any]) -> Found:
+    """A mistake of ours is made again by whoever tries again: the job has failed, and nothing of it goes on."""
+    begun = folder.attempts()
+    if begun and reattach.goes_on(folder):
+        reattach.stop(folder, grace=0, now=True)
+    elif begun:
+        _sweep(folder.attempt(begun - 1))
+    return _decide(folder, FAILED, defect, None, begun, known["retries"], known["started"] or _first_start(folder))
 
 
 def _first_start(folder: JobFolder) -> float | None:

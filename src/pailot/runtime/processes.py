@@ -15,6 +15,8 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _libc = None
+LEAST_FILES, ENOUGH_FILES = 32, 64
+"""How many descriptors one run needs, and how many are enough for a shim and what it starts."""
 
 
 def become_subreaper() -> None:

@@ -6,6 +6,7 @@ outlive it; the pipe from the launcher tells it when that has died. Whatever it 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -631,12 +632,28 @@ def _hold_lock(path: str) -> int:
 
 
 def _write_crash(task: Task, error: BaseException) -> None:
-    import traceback
+    """The end of a task whose shim has failed, in the words that its user sees; it would only fail again."""
+    processes.kill_all(os.getpid())
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        os.closerange(3, 1 << 10)  # with none free we could not even say so
+        reason = f"Pailot's own process for it could open no more files: {_limit_on_files()}"
+    else:
+        from . import defects
 
-    text = mask_text("".join(traceback.format_exception(type(error), error, error.__traceback__)), task.hidden)
+        reason = defects.note(error, f"{task.role}:{task.index}", hidden=task.hidden, log=os.path.join(task.folder, "shim-error"))
+    end: dict[str, Any] = {
+        "outcome": FAILED, "exitCode": None, "signal": None, "phase": "main", "reason": reason, "stop": None, "giveUp": True,
+        "diskFull": False, "outOfMemory": False, "attempt": 0, "started": None, "ended": time.time(), "maxRssKb": 0,
+        "class": None, "lastLines": [],
+    }  # fmt: skip
     try:
-        with open(os.path.join(task.folder, "shim-error"), "w") as stream:
-            stream.write(text)
+        write_record(os.path.join(task.folder, "final.json"), end, durable=task.outlives_power)
     except OSError:
         pass  # nothing is left to write to
-    processes.kill_all(os.getpid())
+
+
+def _limit_on_files() -> str:
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return f"the limit on them (ulimit -n) is {limit}; {processes.ENOUGH_FILES} are enough"

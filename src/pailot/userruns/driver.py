@@ -284,7 +284,7 @@ class Driver:
                             task.index,
                         ),
                     )
-                elif final.get("diskFull"):
+                elif final.get("diskFull") or final.get("giveUp"):
                     cause, verdict = (
                         "stopped",
                         Verdict(FAILED, f"{task.role}:{task.index}: {final['reason']}", task.role, task.index),
@@ -350,6 +350,17 @@ class Driver:
         if why != "completed":
             self._set_state(STOPPING, attempt.number)
             self._happened("stopping", why=why, now=now)
+
+    def abandon(self) -> None:
+        """Kill whatever of the run is there, without grace: it cannot be driven on."""
+        import signal
+
+        from ..runtime import processes
+
+        shims = dict(getattr(self.engine, "shims", {}))
+        for pid in shims:
+            processes.kill_all(pid)
+        processes.send(shims, signal.SIGKILL)
 
     def _kill_now(self) -> bool:
         return self.interrupts > 1 or os.path.exists(self.folder.file("kill"))

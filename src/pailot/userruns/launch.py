@@ -71,6 +71,7 @@ def prepare(
     labels: Mapping[str, str] | None = None,
 ) -> Run:
     """Record a run: its folder and its row in the index exist before the first process does. `text` is the job file."""
+    _check_descriptors()
     from .. import credentials
     from ..store import StoreError
     from ..store.index import Index, JobRow, NameInUse, new_id
@@ -154,6 +155,19 @@ def _remove(path: str) -> None:
     from ..runtime.removing import remove_tree
 
     remove_tree(path, ignore_errors=True)
+
+
+def _check_descriptors() -> None:
+    """Refuse at once what would fail somewhere on its way."""
+    import resource
+
+    from ..runtime.processes import ENOUGH_FILES, LEAST_FILES
+
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit < LEAST_FILES:
+        raise PailotError(
+            f"the limit on open files (ulimit -n) is {limit}, {LEAST_FILES} are needed and {ENOUGH_FILES} are enough"
+        )
 
 
 def _whole_source(job: Job) -> str:

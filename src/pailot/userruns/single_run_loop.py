@@ -37,6 +37,8 @@ def drive(driver: Driver, *, interruptible: bool = True) -> dict[str, Any]:
                 verdict: dict[str, Any] = end.value
                 return verdict
             _wait(driver, moment, control, wake)
+    except Exception as error:  # a run never ends without a verdict
+        return _end_defective(driver, error)
     finally:
         signal.set_wakeup_fd(-1)
         if not interruptible:
@@ -45,6 +47,35 @@ def drive(driver: Driver, *, interruptible: bool = True) -> dict[str, Any]:
         for descriptor in (control, wake, woken):
             os.close(descriptor)
         driver.engine.close()
+
+
+def _end_defective(driver: Driver, error: Exception) -> dict[str, Any]:
+    """The run cannot be driven on: nothing of it goes on, and its verdict says why. In a cluster it goes on without us."""
+    from ..engines.registry import GO_ON
+    from ..errors import PailotError
+    from ..lifecycle.completion import Verdict
+    from ..lifecycle.states import FAILED
+    from ..runtime import cleanup, defects
+
+    folder = driver.folder
+    known = isinstance(error, PailotError) or defects.is_of_the_machine(error)
+    words = str(error) if known else _noted(driver, error)
+    if driver.engine.name in GO_ON:
+        raise error if known else PailotError(f"{words}. The job goes on: pailot wait {driver.plan.name}") from None
+    verdict = folder.verdict()
+    if verdict is not None:
+        return verdict
+    tasks = dict(getattr(driver.engine, "shims", {})).values()
+    driver.abandon()
+    for role, index in tasks:
+        cleanup.clean_up(folder.task(driver.number, role, index))
+    return folder.conclude(Verdict(FAILED, words), retries=driver.retries, started=driver.began)
+
+
+def _noted(driver: Driver, error: Exception) -> str:
+    from ..runtime import defects
+
+    return defects.note(error, driver.plan.name, hidden=driver.surroundings.hidden, log=driver.folder.file("supervisor.log"))
 
 
 def _listen(driver: Driver, woken: int, interrupts: Iterable[int]) -> Any:

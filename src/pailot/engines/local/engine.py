@@ -195,7 +195,8 @@ class LocalEngine:
         found = [self._observe_ended(attempt, role, index) for role, index in fresh]
         for each in found:
             folder = _task_folder(attempt, each.role, each.index)
-            if each.state != ENDED and not os.path.exists(os.path.join(folder, "final.json")):
+            crashed = bool((each.final or {}).get("giveUp"))
+            if crashed or (each.state != ENDED and not os.path.exists(os.path.join(folder, "final.json"))):
                 self._kill_orphans()
                 cleanup.clean_up(folder, wait=False)
         return sorted(found, key=lambda each: (each.final or {}).get("ended") or 0)

@@ -9,7 +9,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Protocol
 
     class Parent(Protocol):
@@ -28,6 +28,9 @@ class Children:
         self.crowded = False
         """Whether this process drives many runs: a child then lets go of everything that belongs to the others."""
 
+        self.on_fault: Callable[[Parent, Exception], None] | None = None
+        """Told what went wrong when an owner heard of its child; without, whoever collects the dead hears it."""
+
     def add(self, pid: int, owner: Parent) -> None:
         self.owners[pid] = owner
 
@@ -43,7 +46,12 @@ class Children:
             owner = self.owners.pop(pid, None)
             if owner is not None:
                 self.touched[owner] = None
-                owner.child_ended(pid, status)
+                try:
+                    owner.child_ended(pid, status)
+                except Exception as error:
+                    if self.on_fault is None:
+                        raise
+                    self.on_fault(owner, error)
 
     def keep_only(self, descriptors: Iterable[int]) -> None:
         """In a child, among many runs: close what is not its own, locks and pipes of other runs above all."""

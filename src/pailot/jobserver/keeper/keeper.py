@@ -18,7 +18,9 @@ from ...errors import PailotError
 from ...lifecycle.completion import Verdict
 from ...lifecycle.states import FAILED
 from ...lifecycle.waits import LONGEST_WAIT_SECONDS, capped
+from ...runtime import defects
 from ...runtime.atomic_json import DISK_FULL, is_full, keep_reserve, write_record
+from ...runtime.defects import is_of_the_machine
 from ...runtime.stop_reason import claim_stop
 from ...userruns.driver import Driver, Watcher
 from ...userruns.run_folder import JobFolder
@@ -26,15 +28,18 @@ from . import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
+    from ...engines.base import Engine
     from ...userruns.driver import Steps
 
 PATIENCE_SECONDS = 60.0
 """So long a new keeper waits for its server."""
 COLLECT_EVERY = 500
 RESERVE_BYTES = 1 << 20
+TROUBLE_SECONDS = 0.1
+"""Between two rounds when one has failed: whatever woke us may do so again at once."""
 _PEER = struct.Struct("3i")
 
 
@@ -44,6 +49,7 @@ class Running(Watcher):
     def __init__(self, keeper: Keeper, job: str) -> None:
         self.keeper, self.job = keeper, job
         self.driver: Driver | None = None
+        self.engine: Engine | None = None
         self.steps: Steps[dict[str, Any]] | None = None
         self.lock: int | None = None
         self.moment: float | None = None
@@ -123,8 +129,15 @@ class Keeper:
         gc.collect()
         gc.freeze()
         gc.disable()
-        while self.jobs or self.servers or self._is_awaited():
-            self._round()
+        CHILDREN.on_fault = self._owner_failed
+        while True:
+            try:
+                if not (self.jobs or self.servers or self._is_awaited()):
+                    break
+                self._round()
+            except Exception as error:  # of no job in particular: what is wrong stays so for a while, and the jobs go on
+                defects.note(error, "the keeper")
+                time.sleep(TROUBLE_SECONDS)
         self._leave()
 
     # The socket
@@ -184,9 +197,12 @@ class Keeper:
             self.servers[connection.fileno()] = Server(connection)
             self.epoll.register(connection.fileno(), select.EPOLLIN)
             hello = {"event": "hello", "version": messages.VERSION, "pid": os.getpid(), "engine": self.engine}
-            self._send(
-                self.servers[connection.fileno()], {**hello, "jobs": {job: each.standing() for job, each in self.jobs.items()}}
-            )
+            try:
+                standing = {job: each.standing() for job, each in self.jobs.items()}
+                self._send(self.servers[connection.fileno()], {**hello, "jobs": standing})
+            except Exception:
+                self._drop(self.servers[connection.fileno()])  # it comes again, instead of waiting for a word
+                raise
 
     def _hear(self, server: Server) -> None:
         while True:
@@ -200,20 +216,39 @@ class Keeper:
                 self._drop(server)
                 return
             for content in server.inbox.feed(piece):
-                self._obey(messages.read_order(content))
+                self._take(content)
+
+    def _take(self, content: bytes) -> None:
+        """One order; what is wrong with it is the fault of its job."""
+        job = ""
+        try:
+            order = messages.Order(content)
+            job = order.job
+            self._obey(order.read())
+        except Exception as error:  # one job must not take all others with it
+            running = self.jobs.get(job)
+            if running is not None:
+                self._fail(running, error)
+            else:
+                self.tell({"event": "failed", "id": job, "reason": defects.note(error, job or "an order"), "defect": True})
 
     def _drop(self, server: Server) -> None:
         descriptor = server.connection.fileno()
-        self.epoll.unregister(descriptor)
         del self.servers[descriptor]
-        server.connection.close()
+        try:
+            self.epoll.unregister(descriptor)
+        finally:
+            server.connection.close()
         for each in self.jobs.values():
             each.watched = False
 
     def tell(self, news: Mapping[str, Any]) -> None:
         """To every server that listens; a server that comes later looks at the folders."""
         for server in list(self.servers.values()):
-            self._send(server, news)
+            try:
+                self._send(server, news)
+            except OSError:
+                self._drop(server)  # it comes back, and looks at the folders
 
     def _send(self, server: Server, news: Mapping[str, Any]) -> None:
         if not server.outgoing:
@@ -242,11 +277,7 @@ class Keeper:
             elif descriptor == self.listener.fileno():
                 self._accept()
             elif descriptor in self.servers:
-                server = self.servers[descriptor]
-                if event & select.EPOLLOUT:
-                    self._flush(server)
-                if event & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR) and descriptor in self.servers:
-                    self._hear(server)
+                self._serve(self.servers[descriptor], event)
             else:
                 running = self.by_descriptor.get(descriptor)
                 if running is not None:
@@ -265,6 +296,18 @@ class Keeper:
 
     by_descriptor: dict[int, Running] = {}
 
+    def _serve(self, server: Server, event: int) -> None:
+        """What a server says and is told; one that cannot be served is let go, and comes again."""
+        try:
+            if event & select.EPOLLOUT:
+                self._flush(server)
+            if event & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR) and server.connection.fileno() in self.servers:
+                self._hear(server)
+        except Exception as error:  # of the connection: those of jobs were heard before
+            defects.note(error, "the keeper, for a server")
+            if server.connection.fileno() in self.servers:
+                self._drop(server)
+
     def _timeout(self) -> float:
         times = [self.timers[0][0] - time.monotonic()] if self.timers else []
         if not self.jobs and not self.servers:
@@ -276,16 +319,19 @@ class Keeper:
             return
         running.moment = None
         try:
-            moment = next(running.steps)
+            self._step(running, running.steps)
+        except Exception as error:  # one job must not take all others with it
+            self._fail(running, error)
+
+    def _step(self, running: Running, steps: Steps[dict[str, Any]]) -> None:
+        try:
+            moment = next(steps)
         except StopIteration as end:
             self._finished(running, end.value)
             return
         except FileExistsError as error:
             # The attempt was begun by another keeper, or the order came twice: the folder tells how it went.
             self._finished(running, {"refused": f"this attempt was begun already ({error.filename})"})
-            return
-        except Exception as error:  # one job must not take all others with it
-            self._failed(running, error)
             return
         self._watch(running)
         if moment is not None:
@@ -324,7 +370,7 @@ class Keeper:
         elif what == "retire":
             self._retire()
         elif running is None:
-            if what in ("stop", "preempt"):
+            if what in ("stop", "preempt", "abort"):
                 self.tell({"event": "unknown", "id": job})
         elif what == "stop":
             self._stop(running, order)
@@ -334,6 +380,8 @@ class Keeper:
             self._resume(running)
         elif what == "watch":
             running.watched = bool(order["on"])
+        elif what == "abort":
+            self._end(running, order["reason"], defect=True)
 
     def _start(self, job: str, order: dict[str, Any]) -> None:
         running = self.jobs[job] = Running(self, job)
@@ -351,7 +399,7 @@ class Keeper:
             def waiting(words: str) -> None:
                 running.happened(folder.note("waiting", reason=words))
 
-            engine = create_engine(self.engine, waiting)
+            engine = running.engine = create_engine(self.engine, waiting)
             driver = running.driver = Driver(folder, order["plan"], engine, order["surroundings"], running)
             driver.first = order["attempt"]
             driver.retries = dict(order["retries"])
@@ -363,7 +411,7 @@ class Keeper:
             if is_full(error):
                 self._finished(running, _no_space(folder, order))
             else:
-                self._failed(running, error)
+                self._fail(running, error)
             return
         self._resume(running)
 
@@ -401,42 +449,74 @@ class Keeper:
         if self.ended % COLLECT_EVERY == 0:
             gc.collect()
 
-    def _failed(self, running: Running, error: BaseException) -> None:
-        """Our own mistake, or a full disk: nothing of the job goes on, and it counts as a failure of the platform."""
-        import traceback
+    def _owner_failed(self, engine: Any, error: Exception) -> None:
+        running = self.by_engine.get(engine)
+        if running is None:
+            defects.note(error, "a job that has ended")
+        else:
+            self._fail(running, error)
 
-        note = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        os.write(2, f"{time.strftime('%F %T')} {running.job}: {note}\n".encode())
-        driver = running.driver
-        if driver is not None:
-            shims = dict(getattr(driver.engine, "shims", {}))
-            from ...runtime import processes
+    def _fail(self, running: Running, error: Exception) -> None:
+        """Something unforeseen happened to a job, or the machine lacks something: nothing of the job goes on, all others do.
 
-            for pid in shims:
-                processes.kill_all(pid)
-            processes.send(shims, signal.SIGKILL)
-        words = str(error) if isinstance(error, PailotError) else f"{type(error).__name__}: {error}"
-        self._let_go(running)
-        self._note_failure(running, words)
-        self.tell({"event": "failed", "id": running.job, "reason": words})
+        This is the last line of defence, so it expects that each of its own steps fails, too.
+        """
+        hidden = running.driver.surroundings.hidden if running.driver is not None else ()
+        if isinstance(error, PailotError) or is_of_the_machine(error):
+            self._end(running, str(error), defect=False)
+        else:
+            self._end(running, defects.note(error, running.job, hidden=hidden), defect=True)
 
-    def _note_failure(self, running: Running, words: str) -> None:
+    def _end(self, running: Running, words: str, *, defect: bool) -> None:
+        """End a job that cannot be driven on: a defect is its end, a want of the machine may pass."""
+        told = {"event": "failed", "id": running.job, "reason": words, "defect": defect}
+        steps: tuple[Callable[[], None], ...] = (
+            lambda: self._kill_tasks(running),
+            lambda: self._note_failure(running, words, defect=defect),
+            lambda: self._let_go(running),
+            lambda: self.tell(told),
+        )
+        for step in steps:
+            try:
+                step()
+            except Exception as error:  # as above: what must be done is done below
+                defects.note(error, running.job)
+                if step is steps[-1]:
+                    for server in list(self.servers.values()):
+                        self._drop(server)  # it comes back, and looks at the folder
+        self.jobs.pop(running.job, None)
+        running.steps = None
+        if running.lock is not None:
+            os.close(running.lock)
+            running.lock = None
+
+    def _kill_tasks(self, running: Running) -> None:
+        if running.driver is not None:
+            running.driver.abandon()
+
+    def _note_failure(self, running: Running, words: str, *, defect: bool) -> None:
+        """A server that is not there now finds it in the folder."""
         if running.driver is None:
             return
+        record = {"reason": words, "defect": defect, "at": time.time()}
         try:
-            write_record(running.driver.folder.file("keeper-error.json"), {"reason": words, "at": time.time()}, durable=False)
+            write_record(running.driver.folder.file("keeper-error.json"), record, durable=False)
         except OSError:
             pass  # it is in our own log
 
     def _let_go(self, running: Running) -> None:
         self._forget_descriptor(running)
-        del self.jobs[running.job]
+        self.jobs.pop(running.job, None)
         running.steps = None
-        if running.driver is not None:
-            self.by_engine.pop(running.driver.engine, None)
-            running.driver.engine.close()
-        if running.lock is not None:
-            os.close(running.lock)
+        engine, running.engine = running.engine, None
+        lock, running.lock = running.lock, None
+        try:
+            if engine is not None:
+                self.by_engine.pop(engine, None)
+                engine.close()
+        finally:
+            if lock is not None:
+                os.close(lock)
 
 
 def main(home: str, engine: str) -> None:

@@ -5,6 +5,7 @@ To the keeper they are pickled, since they carry plans; only our own user can re
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
@@ -26,8 +27,8 @@ VERSION = 2
 
 
 def pack_order(message: Mapping[str, Any]) -> bytes:
-    """A message for the keeper."""
-    content = pickle.dumps(message, protocol=5)
+    """A message for the keeper; the job that it is about comes first, and can be read whatever the rest is."""
+    content = pickle.dumps(message.get("id", ""), protocol=5) + pickle.dumps(message, protocol=5)
     return HEADER.pack(len(content)) + content
 
 
@@ -56,10 +57,17 @@ class Inbox:
             yield content
 
 
-def read_order(content: bytes) -> dict[str, Any]:
+class Order:
     """A message that `pack_order` made."""
-    message: dict[str, Any] = pickle.loads(content)  # noqa: S301  # from our own user's server, over a private socket
-    return message
+
+    def __init__(self, content: bytes) -> None:
+        self._stream = io.BytesIO(content)
+        self.job = str(pickle.load(self._stream))  # noqa: S301  # from our own user's server, over a private socket
+
+    def read(self) -> dict[str, Any]:
+        """All of it, once."""
+        message: dict[str, Any] = pickle.load(self._stream)  # noqa: S301  # as above
+        return message
 
 
 def socket_address(path: str) -> str:

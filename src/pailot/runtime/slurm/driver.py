@@ -284,7 +284,7 @@ class Driver:
         self._note("task", role=role, index=index, state="ended", final=final)
         if self.verdict is not None or final["outcome"] == "stopped":
             return
-        if final.get("diskFull"):
+        if final.get("diskFull") or final.get("giveUp"):
             self._decide("stopped", Verdict(states.FAILED, f"{runner.name}: {final['reason']}", role, index))
             return
         succeeded = final["outcome"] == "succeeded"

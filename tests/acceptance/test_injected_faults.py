@@ -1,0 +1,106 @@
+"""Something unforeseen happens in each step of every loop: the job concerned fails with a number, others notice nothing."""
+
+from __future__ import annotations
+
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tests.parts.injected_faults import FIRED, steps
+
+from .http_server import Server
+from .runs import no_process_left, wait_for
+
+ROOT = Path(__file__).parents[2]
+FINAL = ("SUCCEEDED", "FAILED", "STOPPED")
+NUMBER = re.compile(r"defect of Pailot, number ([0-9a-f]{8})")
+COMMANDS = {"quick": "true", "again": "exit 1", "stop": "sleep 1000", "neighbour": "until [ -e {go} ]; do sleep 0.05; done"}
+JOB = """\
+protocolVersion: 2
+name: {name}
+type: job
+jobRetryCount: 1
+prerequisites: [{{name: image, type: dockerimage, uri: debian}}]
+taskRoles:
+  main:
+    taskRetryCount: 1
+    dockerImage: image
+    resourcePerInstance: {{cpu: 0, memoryMB: 0, gpu: 0}}
+    commands: ["{command}"]
+extras:
+  jobStatusChangeNotification: {{running: true, succeeded: true, failed: true, stopped: true, retried: true}}
+  pailot: {{retryDelaySeconds: 0, graceSeconds: 1}}
+"""
+SURELY = {
+    "Keeper-_obey", "Keeper-_start", "Keeper-_resume", "Keeper-_step", "Keeper-_watch", "Keeper-_stop", "Keeper-_finished",
+    "Keeper-_let_go", "Keeper-_round", "Keeper-_timeout", "Keeper-_send", "Keeper-_flush", "Keeper-_hear",
+    "Running-started", "Running-happened", "Driver-steps", "Driver-_attempt", "Driver-_drive", "Driver-_finish", "Driver-_stop",
+    "LocalEngine-starting", "LocalEngine-_fork", "LocalEngine-changes", "LocalEngine-alive", "LocalEngine-close",
+    "LocalEngine-child_ended", "LocalEngine-newly_ended", "LocalEngine-stop",
+    "Dispatcher-_start", "Dispatcher-_order_start", "Dispatcher-_heard", "Dispatcher-_change", "Dispatcher-_told",
+    "Dispatcher-_finish", "Dispatcher-_spawn_finish", "Dispatcher-_decide", "Notices-of_change", "Notices-_post",
+}  # fmt: skip
+"""Steps that every server goes through with these jobs: were they not met, the test would show nothing."""
+
+
+AFTER_THE_END = {
+    "Keeper-_finished", "Keeper-_let_go", "Keeper-_send", "Keeper-tell", "LocalEngine-close", "Running-standing",
+    "Dispatcher-_heard", "Dispatcher-_finish", "Dispatcher-_spawn_finish", "Dispatcher-_told", "Notices-of_change",
+}  # fmt: skip
+"""Steps in which a job may have ended by itself before: that is its end, and the number is in the log."""
+ENDS = {"quick": "SUCCEEDED", "again": "FAILED", "stop": "STOPPED"}
+MORE_KINDS = {"Keeper": ("stop",), "Driver": ("again", "stop"), "LocalEngine": ("stop",), "Dispatcher": ("again",)}
+
+
+class Faulty(Server):
+    program = (sys.executable, "-m", "tests.parts.injected_faults")
+
+
+def _text(name: str, **more: Any) -> str:
+    return JOB.format(name=name, command=COMMANDS[name.partition("-")[0]].format(**more))
+
+
+def _states(server: Server) -> dict[str, str]:
+    return {each["name"]: each["state"] for each in server.get("/jobs?limit=5000").json}
+
+
+def test_no_fault_of_one_job_reaches_another(tmp_path: Path) -> None:
+    fired, go = tmp_path / "fired", tmp_path / "go"
+    environment = {FIRED: str(fired), "PYTHONPATH": str(ROOT), "PAILOT_WEBHOOK": "http://127.0.0.1:9/"}
+    with Faulty(tmp_path / "home", **environment) as server:
+        assert server.submit(_text("neighbour", go=go)).status == 202
+        wait_for(lambda: _states(server).get("neighbour") == "RUNNING")
+        keeper = (server.home / "keeper.lock").read_text()
+        names = [f"{kind}-{step}" for step in steps() for kind in ("quick", *MORE_KINDS.get(step.partition("-")[0], ()))]
+        with ThreadPoolExecutor(4) as pool:
+            assert {answer.status for answer in pool.map(lambda name: server.submit(_text(name)), names)} == {202}
+            to_stop = [name for name in names if name.startswith("stop")]
+            wait_for(lambda: not any(_states(server)[name] == "WAITING" for name in to_stop))
+            list(pool.map(lambda name: server.ask("PUT", f"/jobs/admin~{name}/executionType", {"value": "STOP"}), to_stop))
+        wait_for(lambda: all(state in FINAL for name, state in _states(server).items() if name != "neighbour"))
+        assert server.get("/healthz", None).status == 200
+        assert (server.home / "keeper.lock").read_text() == keeper
+        assert server.run(_text("quick-after"))["jobStatus"]["state"] == "SUCCEEDED"
+        go.touch()
+        neighbour = server.wait("admin~neighbour")["jobStatus"]
+        assert (neighbour["state"], neighbour["retries"]) == ("SUCCEEDED", 0)
+        logs = (server.home / "keeper.log").read_text() + server.log.read_text()
+        met = dict(line.split(" ")[::-1] for line in fired.read_text().splitlines())
+        met.pop("", None)
+        wrong = {}
+        for name, step in met.items():
+            status = server.get(f"/jobs/admin~{name}").json["jobStatus"]
+            told = NUMBER.search(status["appExitDiagnostics"] or "")
+            if status["state"] == "FAILED" and told and f"defect {told[1]}" in logs:
+                continue
+            if (
+                step not in AFTER_THE_END
+                or status["state"] != ENDS[name.partition("-")[0]]
+                or f"injected into {step}" not in logs
+            ):
+                wrong[name] = (status["state"], status["appExitDiagnostics"])
+        assert not wrong, "\n".join(f"{name}: {why}" for name, why in sorted(wrong.items()))
+        assert {line.split(" ")[0] for line in fired.read_text().splitlines()} >= SURELY
+    no_process_left(str(tmp_path))
