@@ -353,6 +353,9 @@ class Dispatcher:
             each.close()
         for each, hello in answers:
             self._take_back(each, hello["jobs"])
+        for entry in list(self.entries.values()):
+            if entry.phase == DRIVEN and entry.link is not None and not entry.link.open:
+                self._for(entry, self._settle_soon, entry)  # what was ordered over that line has not arrived
         self.counts["keepers"] += 1
         self.link = answers[0][0]
         self.decide_soon()
@@ -362,8 +365,8 @@ class Dispatcher:
         for job, standing in jobs.items():
             entry = self.entries.get(job)
             if entry is None or entry.record.state in FINAL_JOB_STATES:
-                continue
-            if entry.phase == SETTLING or (entry.link is not None and not entry.link.open):
+                holder.order(do="abort", id=job, reason="the server has ended it")
+            elif entry.phase == SETTLING or (entry.link is not None and not entry.link.open):
                 self._for(entry, self._adopt, entry, holder, standing)
 
     # Taking up again

@@ -234,7 +234,8 @@ class Keeper:
 
     def _drop(self, server: Server) -> None:
         descriptor = server.connection.fileno()
-        del self.servers[descriptor]
+        if self.servers.pop(descriptor, None) is None:
+            return  # while it was served
         try:
             self.epoll.unregister(descriptor)
         finally:
@@ -367,6 +368,9 @@ class Keeper:
         if what == "start":
             if running is None and not self.retired:
                 self._start(job, order)
+            elif running is not None and running.driver is not None and running.driver.began is not None:
+                # The line to the server broke after the first order: it does not know that this has arrived.
+                running.started(running.driver.number, [])
         elif what == "retire":
             self._retire()
         elif running is None:
