@@ -124,7 +124,7 @@ def test_certificates_are_checked_against_the_name(tmp_path: Path, monkeypatch: 
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         rules = Rules(server=True, addresses=("127.0.0.1", "::1"))
         assert fetch(f"https://localhost:{port}/", rules, tmp_path) == "sealed"
-        with pytest.raises(DataError, match="(?i)certificate|mismatch"):
+        with pytest.raises(DataError, match=r"(?i)certificate|mismatch"):
             fetch(f"https://127.0.0.1:{port}/", rules, tmp_path)
         with pytest.raises(DataError, match="allowed_addresses"):
             fetch(f"https://localhost:{port}/", Rules(server=True), tmp_path)
