@@ -19,6 +19,7 @@ from pailot.runtime.task_spec import Task
 from ...parts.canaries import Canaries, found_in
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
+WITHOUT_LIBRARY = sorted(set(EXAMPLES.glob("*/job.yaml")) - {EXAMPLES / "library" / "job.yaml"})
 
 
 def test_every_canary_is_found_and_the_masked_file_can_be_made_whole_again() -> None:
