@@ -222,7 +222,7 @@ class SlurmEngine:
 
     def _pack(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
         """Everything that the driver needs into the batch script."""
-        import shutil
+        from ...runtime.removing import remove_tree
 
         attempt = unshared_home.permitted(attempt, secrets_in_spool=bool(self.settings["slurm_secrets_in_spool"]))
         files = os.path.join(attempt.folder, "along")
@@ -244,7 +244,7 @@ class SlurmEngine:
         data = json.dumps({**public, "script": asked.head}).encode()
         self.code = code_bundle.code(attempt.home)
         self.script = unshared_home.script(asked.head, self.code, files, data, json.dumps(private).encode())
-        shutil.rmtree(files, ignore_errors=True)
+        remove_tree(files, ignore_errors=True)
         _write(os.path.join(attempt.folder, "payload.json"), data)
 
     def _submit(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
