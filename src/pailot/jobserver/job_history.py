@@ -7,6 +7,7 @@ import os
 
 from ..lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
 from ..runtime.atomic_json import read_record
+from ..userruns.record_shapes import sound
 from ..userruns.run_folder import JobFolder
 from .errors import NoSuchJob
 from .models import JobDetail, TaskView
@@ -49,7 +50,7 @@ def detail(record: JobRecord, plan: Mapping[str, Any], attempt: int | None) -> J
     end = verdict or shown.end
     is_last = number == last
     state = record.state if is_last else _state_of(end)
-    placed = read_record(os.path.join(folder.attempt(number), "attempt.json")) or {} if number >= 0 else {}
+    placed = sound("attempt.json", read_record(os.path.join(folder.attempt(number), "attempt.json"))) or {} if number >= 0 else {}
     roles = {
         name: tuple(_task(shown, state, placed, name, index) for index in range(role["instances"]))
         for name, role in plan.get("taskRoles", {}).items()
@@ -87,7 +88,7 @@ def task_attempts(record: JobRecord, plan: Mapping[str, Any], attempt: int | Non
     views = [task]
     folder = JobFolder(record.folder).task(max(shown.attempt, 0), role, index)
     for number in range(task.attempt, -1, -1):
-        end = read_record(os.path.join(folder, "attempts", str(number), "exit.json"))
+        end = sound("exit.json", read_record(os.path.join(folder, "attempts", str(number), "exit.json")))
         if end is None:
             views.append(task.replace(attempt=number) if number == task.attempt else task.replace(attempt=number, state=FAILED))
         else:

@@ -11,6 +11,7 @@ from ..runtime import cleanup, processes
 from ..runtime.atomic_json import DISK_FULL, is_full, read_record
 from ..userruns import reattach
 from ..userruns.queries import may_be_running
+from ..userruns.record_shapes import sound
 from ..userruns.run_folder import JobFolder
 from ..values import Value
 
@@ -109,7 +110,7 @@ def _without_space(attempt: str) -> Verdict | None:
     """The verdict over an attempt that a full disk has ended: it is not tried again there."""
     tasks = os.path.join(attempt, "tasks")
     for name in sorted(os.listdir(tasks)) if os.path.isdir(tasks) else ():
-        final = read_record(os.path.join(tasks, name, "final.json")) or {}
+        final = sound("final.json", read_record(os.path.join(tasks, name, "final.json"))) or {}
         if final.get("diskFull"):
             role, _, index = name.rpartition("-")
             return Verdict(FAILED, f"{role}:{index}: {final.get('reason')}", role, int(index))
@@ -151,7 +152,7 @@ def _judge(attempt: str, plan: Mapping[str, Any]) -> Any:
         ]
         rules.append(RoleRule(name, role["instances"], bounds[0], bounds[1]))
         for index in range(role["instances"]):
-            final = read_record(os.path.join(attempt, "tasks", f"{name}-{index}", "final.json"))
+            final = sound("final.json", read_record(os.path.join(attempt, "tasks", f"{name}-{index}", "final.json")))
             if final is not None and final["outcome"] in ("succeeded", "failed") and not final.get("diskFull"):
                 ends.append((final.get("ended") or 0, name, index, final))
     tally = Tally(rules)

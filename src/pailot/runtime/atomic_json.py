@@ -240,6 +240,8 @@ def _read(path: str) -> bytes | None:
             if not piece:
                 return b"".join(pieces)
             pieces.append(piece)
+    except IsADirectoryError:
+        return b""  # somebody's folder in its place: as good as damaged
     finally:
         os.close(descriptor)
 

@@ -340,7 +340,7 @@ def kept_for(home: str, folder: JobFolder) -> Kept:
         return Kept()
     from ..store.secrets import SecretBox
 
-    return Kept.opened(SecretBox(home).open_all(folder.job()["id"], sealed))
+    return Kept.opened(SecretBox(home).open_all(os.path.basename(folder.path), sealed))
 
 
 def _boot() -> str:

@@ -16,6 +16,7 @@ from ..settings import Settings
 from ..store.index import Index
 from ..store.network_filesystems import index_path
 from . import reattach
+from .record_shapes import sound
 from .run_folder import JobFolder
 
 TYPE_CHECKING = False
@@ -53,7 +54,10 @@ def find(name: str, user: str, index: Index | None = None) -> tuple[JobRow, JobF
         from ..errors import suggestion
 
         raise NoSuchRun(f"there is no run '{name}'{suggestion(name, known)} (pailot ps lists them)")
-    return refresh(row, index), JobFolder(row.folder)
+    folder = JobFolder(row.folder)
+    for words in folder.damage():
+        _complain(row, words)
+    return refresh(row, index), folder
 
 
 def refresh(row: JobRow, index: Index) -> JobRow:
@@ -107,7 +111,7 @@ def recover(folder: JobFolder) -> dict[str, Any] | None:
             lock = -1
             reattach.follow(folder)
             return folder.verdict()
-        rebooted = job.get("boot") != processes.boot_id()
+        rebooted = job.get("boot", processes.boot_id()) != processes.boot_id()
         lost = _without_shim(folder, rebooted=rebooted)
         found = cleanup.clean_up_all(lost)
         if not rebooted and _shims_alive(folder):
@@ -266,11 +270,11 @@ def task_attempts(folder: JobFolder, attempt: int, role: str, index: int) -> int
 def _task(folder: JobFolder, attempt: int, role: str, index: int, over: str) -> dict[str, Any]:
     """One task; `over` is the state in which the run has ended, or empty."""
     path = folder.task(attempt, role, index)
-    final = read_record(os.path.join(path, "final.json"))
+    final = sound("final.json", read_record(os.path.join(path, "final.json")))
     count = task_attempts(folder, attempt, role, index)
-    placed = read_record(os.path.join(folder.attempt(attempt), "attempt.json")) or {}
+    placed = sound("attempt.json", read_record(os.path.join(folder.attempt(attempt), "attempt.json"))) or {}
     last = os.path.join(path, "attempts", str(max(0, count - 1)))
-    held = read_record(os.path.join(path, "held.json")) if final is None else None
+    held = sound("held.json", read_record(os.path.join(path, "held.json"))) if final is None else None
     state = final["outcome"].upper() if final else "HELD" if held else "RUNNING" if count else "WAITING"
     reason = (final or held or {}).get("reason")
     if over and not final and count:
@@ -293,6 +297,11 @@ def _verdict_without_driver(folder: JobFolder, lost: list[str], found: Found, *,
     """`lost` are the folders of tasks whose shims were killed, too, and `found` what became of their processes."""
     attempts = folder.attempts()
     started = bool(attempts) and os.path.exists(os.path.join(folder.attempt(attempts - 1), "started"))
+    if not folder.job():
+        words = (
+            "its job.json is damaged or missing, so that it cannot be followed; if it ran in a cluster it may still be running"
+        )
+        return Verdict("FAILED", words + may_be_running(found))
     if rebooted:
         return Verdict("FAILED", "the machine was restarted while it ran (a platform failure)")
     if os.path.exists(folder.file("disk-full")) or _is_disk_full(folder.path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from ..settings import Settings
 from ..store import StoreError
@@ -63,6 +64,7 @@ def rebuild_index() -> int:
         folder = JobFolder(os.path.join(jobs, name))
         job, verdict, plan = folder.job(), folder.verdict() or {}, folder.plan()
         if not job:
+            sys.stderr.write(f"pailot: {folder.file('job.json')} is damaged or missing: this run is left out of the index\n")
             continue
         rows.append(
             JobRow(

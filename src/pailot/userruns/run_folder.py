@@ -29,6 +29,7 @@ from ..runtime.atomic_json import (
     write_record,
 )
 from ..runtime.stop_reason import claim_stop
+from .record_shapes import sound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,8 +88,19 @@ class JobFolder:
         return self.file("attempts", str(attempt), "tasks", f"{role}-{index}")
 
     def record(self, name: str) -> dict[str, Any] | None:
-        """A record by its name, or None."""
-        return read_record(self.file(name))
+        """A record by its name, or None; without what in it cannot be believed."""
+        return sound(name, read_record(self.file(name)))
+
+    def damage(self) -> list[str]:
+        """A line for each record that cannot be read, or that must be there and is not."""
+        lines = []
+        for name, needed in (("job.json", True), ("plan.json", True), ("state.json", False), ("verdict.json", False)):
+            kept = read_record(self.file(name))
+            if kept is None or sound(name, kept) != kept:
+                there = os.path.exists(self.file(name))
+                if there or needed:
+                    lines.append(f"{self.file(name)} is {'damaged' if there else 'missing'}: what it said is not known any more")
+        return lines
 
     def job(self) -> dict[str, Any]:
         return self.record("job.json") or {}
@@ -166,7 +178,7 @@ class JobFolder:
         return {**record, "reason": mask_text(record["reason"], self.hidden)}
 
     def events(self) -> list[dict[str, Any]]:
-        return list(read_lines(self.file("journal")))
+        return [entry for line in read_lines(self.file("journal")) if (entry := sound("journal", line)) is not None]
 
     def attempts(self) -> int:
         """How many attempts were begun."""

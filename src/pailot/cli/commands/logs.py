@@ -43,7 +43,7 @@ def run(args: Namespace) -> int:
 
     row, folder = find(args.run, current_user())
     roles = folder.plan().get("taskRoles", {})
-    if args.role is not None and args.role not in roles:
+    if args.role is not None and roles and args.role not in roles:
         raise PailotError(f"'{row.name}' has no role '{args.role}'{suggestion(args.role, roles)}")
     attempt = args.attempt if args.attempt is not None else max(0, folder.attempts() - 1)
     if folder.attempts() and not 0 <= attempt < folder.attempts():
@@ -54,6 +54,9 @@ def run(args: Namespace) -> int:
         for index in range(role["instances"])
         if args.role in (None, name) and args.index in (None, index)
     ]
+    if not roles:
+        kept = f"their logs are below {folder.file('attempts')}"
+        raise PailotError(f"{folder.file('plan.json')} is damaged or missing, so that its tasks are not known; {kept}")
     if not tasks:
         raise PailotError(f"role '{args.role}' has tasks 0 to {roles[args.role]['instances'] - 1}")
     if args.task_attempt is not None and not args.follow:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ...errors import PailotError
 from ...loading import current_user, read_job
 from ..job_options import changes
 from ..server_option import add_server_option, client_of
@@ -33,8 +34,11 @@ def run(args: Namespace) -> int:
     from ...userruns.queries import find
 
     _, folder = find(args.file, current_user())
-    with open(folder.file("job.yaml"), encoding="utf-8") as stream:
-        text = stream.read()
+    try:
+        with open(folder.file("job.yaml"), encoding="utf-8") as stream:
+            text = stream.read()
+    except UnicodeDecodeError:
+        raise PailotError(f"{folder.file('job.yaml')} is damaged: it cannot be run again from there") from None
     overrides = changes(args)
     given = [str(change.path[1]) for change in overrides if change.path[0] == "secrets" and len(change.path) > 1]
     overrides[:0] = kept_for(Settings().home, folder).changes(given)
