@@ -20,7 +20,8 @@ from .runs import PATIENCE, Home, Result, job, no_process_left, processes_with, 
 from .servers import Server, submit
 
 REPETITIONS = max(2, int(os.environ.get("PAILOT_FAULT_REPETITIONS", "2")) // 5)
-SLEEP = "while :; do sleep 0.05; done"
+# Slurm signals one process after the other: the end of the sleep alone must not end the commands before their trap has run.
+SLEEP = "while :; do sleep 0.05 || :; done"
 LONG = 3 * PATIENCE
 
 

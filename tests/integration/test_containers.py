@@ -358,6 +358,29 @@ def test_the_daemon_is_killed_and_log_and_exit_code_are_whole_while_it_is_down(d
     docker.nothing_left()
 
 
+@pytest.mark.parametrize("repetition", range(REPETITIONS))
+def test_the_daemon_is_killed_and_comes_back_while_the_tasks_go_on(docker: Place, repetition: int) -> None:
+    """With live-restore: not a line is missing or twice, nothing is tried again, and no container is left."""
+    process = docker.start(docker.job(role(counting(7), retries=0)), "--quiet")
+    ready(process, "line 0\n")
+    docker.known_to_run()
+    docker.engine.kill()
+    ready(process, "line 1\n")
+    docker.engine.start()
+    ready(process, "line 2\n")
+    assert process.stdout
+    seen = [process.stdout.readline() for _ in range(20 + repetition)]
+    (docker.cwd / "go").touch()
+    out = "".join(seen) + process.stdout.read()
+    _, err = process.communicate(timeout=SECONDS)
+    events = json.loads(docker.pailot("events", "demo", "--json").out)
+    assert [each["reason"] for each in events if each["event"] == "job-retry"] == [], err
+    docker.nothing_left()
+    lines = [f"line {n}" for n in range(3, 3 + out.count("line "))]
+    assert out.splitlines() == [*lines, f"end {len(lines) + 3}", "no newline"]
+    assert (docker.show()["exitCode"], docker.show()["attempt"]) == (7, 0)
+
+
 def test_a_job_is_stopped_with_grace_although_the_daemon_is_down(docker: Place) -> None:
     process = docker.start(docker.job(role(f"trap 'echo saved; exit 0' TERM; echo ready; {SLEEP}")), "--quiet")
     ready(process)

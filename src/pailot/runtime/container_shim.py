@@ -106,7 +106,7 @@ class ContainerShim(Shim):
             *made.command, "run", "--detach", *(["--rm"] if made.removes_itself else []), "--name", self.name, *made.words,
             "--entrypoint", "/bin/sh", made.image, *inside_words,
         ]  # fmt: skip
-        asked = docker_api.body(made.words) if made.socket and made.removes_itself else None
+        asked = docker_api.body(made.words) if made.socket else None
         if asked is not None:
             asked |= {"Image": made.image, "Entrypoint": ["/bin/sh"], "Cmd": inside_words}
         try:
@@ -194,14 +194,29 @@ class ContainerShim(Shim):
         if self.client and self.client_status is None and not (self.shell and self._container.needs_client):
             os.kill(self.client, signal.SIGKILL)  # its container has spoken, or never will
             self._wait(lambda: self.client_status is not None, LEFTOVER_SECONDS)
-        if not self.shell or not self._container.removes_itself:
-            self._command("rm", "--force", self.name)
+        if not self.shell or not (self._container.removes_itself or self._container.remove_at):
+            self._command("rm", "--force", "--volumes", self.name)
         self._wait_for_all(ENGINE_SECONDS)  # Podman's own process for the container, which removes it
+        if self.shell and self._container.remove_at:
+            self._remove_beside()
         if self._container.wait_until_removed:
             deadline = time.monotonic() + ENGINE_SECONDS
             while self._command("inspect", self.name) == 0 and time.monotonic() < deadline:
                 self._wait(lambda: False, POLL_SECONDS)
         self._close_pipes()
+
+    def _remove_beside(self) -> None:
+        """Have Docker remove the container, by a process that outlives us: the task is over without waiting for that."""
+        pid = os.fork()
+        if pid:
+            return
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is about the task, which has ended
+            os.closerange(0, 1 << 20)  # locks and lifelines above all
+            docker_api.remove_in_time(self._container.remove_at, self.name)
+        finally:
+            os._exit(0)
 
     def _close_pipes(self) -> None:
         for descriptor in (self.events, self.errors):
@@ -426,7 +441,7 @@ def clean_up(folder: str, *, wait: bool) -> None:
     if not record:
         return
     try:
-        pid = _spawn([*record["command"], "rm", "--force", record["name"]], -1)
+        pid = _spawn([*record["command"], "rm", "--force", "--volumes", record["name"]], -1)
         if wait:
             os.waitpid(pid, 0)
     except OSError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,12 +15,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 FAILED = 125  # as the program
+REMOVE_SECONDS = 60.0
+"""So long a daemon that is away is waited for; after that the next job, or `pailot gc`, removes what is left."""
+AGAIN_SECONDS = 0.5
 _SIZES = {"--memory": "Memory", "--memory-swap": "MemorySwap", "--shm-size": "ShmSize"}
 
 
 def body(words: Sequence[str]) -> dict[str, Any] | None:
     """What the daemon is asked for by the words of `run`, each option with its value; None if one is not among the plain."""
-    host: dict[str, Any] = {"AutoRemove": True, "Mounts": []}
+    host: dict[str, Any] = {"Mounts": []}
     asked: dict[str, Any] = {"HostConfig": host, "Labels": {}, "Env": []}
     for option, value in zip(words[::2], words[1::2], strict=True):
         if option == "--mount" and '"' not in value:
@@ -70,11 +74,33 @@ def run(socket: str, name: str, asked: dict[str, Any]) -> int:
     return FAILED
 
 
-def _ask(socket: str, path: str, asked: dict[str, Any] | None) -> tuple[int, bytes]:
+def remove(socket: str, name: str) -> bool:
+    """Remove a container that has ended, with what it had of its own; whether it is gone."""
+    return _ask(socket, f"/containers/{name}?force=1&v=1", None, "DELETE")[0] in (204, 404)
+
+
+def remove_in_time(socket: str, name: str) -> None:
+    """`remove`, again and again for a while: the daemon may be away for a moment."""
+    deadline = time.monotonic() + REMOVE_SECONDS
+    while not remove(socket, name) and time.monotonic() < deadline:
+        time.sleep(AGAIN_SECONDS)
+
+
+def sweep(socket: str, label: str) -> None:
+    """Remove all containers with a label that have ended: whoever they belonged to has all it needs of them."""
+    from urllib.parse import quote
+
+    wanted = quote(json.dumps({"label": [label], "status": ["exited", "dead"]}))
+    status, answer = _ask(socket, f"/containers/json?all=1&filters={wanted}", None, "GET")
+    for each in json.loads(answer) if status == 200 else ():
+        remove(socket, each["Id"])
+
+
+def _ask(socket: str, path: str, asked: dict[str, Any] | None, method: str = "POST") -> tuple[int, bytes]:
     import _socket
 
     data = b"" if asked is None else json.dumps(asked).encode()
-    head = f"POST {path} HTTP/1.0\r\nHost: docker\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+    head = f"{method} {path} HTTP/1.0\r\nHost: docker\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         try:

@@ -22,7 +22,10 @@ class Container(Value):
     memory_folder: str = ""
     """A folder in the container's memory, for what may never lie on a disk; empty where there are no secrets."""
     removes_itself: bool = True
-    """Whether the engine removes it when it has ended."""
+    """Whether the engine removes it when it has ended. Docker must not be asked to: a daemon that was killed and comes back ends
+    all containers that it is to remove, although it lets the others live (live-restore)."""
+    remove_at: str = ""
+    """The socket of Docker's daemon, which is asked to remove it."""
     socket: str = ""
     """Where Docker's daemon can be asked without its program; empty where it must be the program."""
     needs_client: bool = False

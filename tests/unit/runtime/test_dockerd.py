@@ -22,7 +22,6 @@ def test_plain_words_become_one_question() -> None:
         "Env": ["a-b=c"],
         "User": "5:6",
         "HostConfig": {
-            "AutoRemove": True,
             "Mounts": [{"Type": "bind", "Source": "/data", "Target": "/mnt/data", "ReadOnly": True}],
             "Memory": 200 << 20,
             "MemorySwap": 200 << 20,

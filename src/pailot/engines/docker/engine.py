@@ -13,7 +13,7 @@ from ..local.engine import LocalEngine, too_much
 from ..preparation import machine, workdir
 from ..preparation.child_registry import CHILDREN
 from . import images, run_arguments, settings
-from .container_cli import DOCKER, NERDCTL, PODMAN, candidates, has_proxies
+from .container_cli import DOCKER, PODMAN, candidates, has_proxies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ class DockerEngine(LocalEngine):
         self, attempt: Attempt, works: Sequence[str], stopped: Callable[[], bool]
     ) -> Generator[float | None, None, Mapping[str, Mapping[str, str]]]:
         self.program = yield from self._bring_images(attempt, stopped)
+        self._sweep(self.program)
         provided = yield from super()._provide(attempt, works, stopped)
         brought = {_to_mount(path, attempt) for paths in provided.values() for path in paths.values()}
         self._fetched = {folder for folder in brought if not f"{folder}/".startswith(f"{attempt.folder}/")}
@@ -112,6 +113,13 @@ class DockerEngine(LocalEngine):
             return (yield from in_a_child(bring, attempt.descriptors, self, stopped))
         finally:
             images.sweep(owner)
+
+    def _sweep(self, program: Program) -> None:
+        """Remove what a daemon that was away, or the death of all our processes, has left behind."""
+        if program.socket:
+            from ...runtime import docker_api
+
+            docker_api.sweep(program.socket, f"{LABEL}.run")
 
     def _words_for_all(self, attempt: Attempt) -> tuple[str, ...]:
         """What the containers of an attempt have in common."""
@@ -177,7 +185,8 @@ class DockerEngine(LocalEngine):
             words=tuple(mine),
             image=role.image.uri,
             memory_folder=MEMORY_FOLDER if attempt.hidden else "",
-            removes_itself=program.kind != NERDCTL,
+            removes_itself=program.kind == PODMAN,
+            remove_at=program.socket,
             socket="" if has_proxies() else program.socket,
             needs_client=program.kind != DOCKER,
             wait_until_removed=self._bridged,
