@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import time
@@ -11,10 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.parts.injected_faults import FIRED, steps
 
 from .http_server import Server
-from .runs import kill_all_with, no_process_left, wait_for
+from .runs import PATIENCE, Home, kill_all_with, no_process_left, wait_for
 
 ROOT = Path(__file__).parents[2]
 FINAL = ("SUCCEEDED", "FAILED", "STOPPED")
@@ -50,8 +53,7 @@ SURELY = {
 
 AFTER_THE_END = {
     "Keeper-_finished", "Keeper-_let_go", "Keeper-_send", "Keeper-tell", "LocalEngine-close", "Running-standing",
-    "Dispatcher-_settle_soon", "Dispatcher-_settle", "Dispatcher-_heard", "Dispatcher-_finish", "Dispatcher-_spawn_finish",
-    "Dispatcher-_told", "Notices-of_change",
+    "Notices-of_change",
 }  # fmt: skip
 """Steps in which a job may have ended by itself before: that is its end, and the number is in the log."""
 ENDS = {"quick": "SUCCEEDED", "again": "FAILED", "stop": "STOPPED"}
@@ -110,9 +112,42 @@ def test_no_fault_of_one_job_reaches_another(tmp_path: Path) -> None:
             told = NUMBER.search(status["appExitDiagnostics"] or "")
             if status["state"] == "FAILED" and told and f"defect {told[1]}" in logs:
                 continue
-            natural = step in AFTER_THE_END and status["state"] in ("FAILED", ENDS[name.partition("-")[0]])
+            # The dispatcher hears of a job when it may have gone on: what the keeper wrote down is its end.
+            later = step in AFTER_THE_END or step.startswith("Dispatcher")
+            natural = later and status["state"] in ("FAILED", ENDS[name.partition("-")[0]])
             if not natural or f"injected into {step}" not in logs:
                 wrong[name] = (status["state"], status["appExitDiagnostics"])
         assert not wrong, "\n".join(f"{name}: {why}" for name, why in sorted(wrong.items()))
         assert {line.split(" ")[0] for line in fired.read_text().splitlines()} >= SURELY
+    no_process_left(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("options", "prefixes"),
+    [((), ("Driver-",)), (("--detach",), ("Driver-steps", "Driver-_drive", "LocalEngine-starting", "LocalEngine-newly_ended"))],
+    ids=["launcher", "supervisor"],
+)
+def test_a_run_whose_driver_meets_a_fault_has_a_verdict(tmp_path: Path, options: tuple[str, ...], prefixes: tuple[str]) -> None:
+    names = [f"quick-{step}" for step in steps() if step.startswith(prefixes)]
+
+    def run(name: str) -> str:
+        home = Home(tmp_path / name)
+        home.environment |= {FIRED: str(tmp_path / "fired"), "PYTHONPATH": str(ROOT)}
+        (home.cwd / "job.yaml").write_text(_text(name))
+        process = home.popen([sys.executable, "-m", "tests.parts.injected_faults", "run", "job.yaml", *options])
+        _, told = process.communicate(timeout=PATIENCE)
+        assert process.returncode in (0, 1), told
+        verdict = home.jobs()[0] / "verdict.json"
+        wait_for(verdict.exists)
+        return str(json.loads(verdict.read_text())["reason"])
+
+    with ThreadPoolExecutor(2) as pool:
+        reasons = dict(zip(names, pool.map(run, names), strict=True))
+    met = {line.split(" ")[1] for line in (tmp_path / "fired").read_text().splitlines()} - {""}
+    assert len(met) > len(names) / 2
+    for name in met:
+        number = NUMBER.search(reasons[name])
+        assert number, (name, reasons[name])
+        (log,) = (tmp_path / name).rglob("supervisor.log")
+        assert f"defect {number[1]}" in log.read_text()
     no_process_left(str(tmp_path))

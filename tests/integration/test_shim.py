@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import json
 import os
+import re
+import resource
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pailot.runtime import cgroups
-from pailot.runtime.shim import run_and_exit
+from pailot.runtime.shim import Shim, run_and_exit
 from pailot.runtime.shim_events import Channel
 from pailot.runtime.task_spec import Task
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def ran(tmp_path: Path, **details: Any) -> dict[str, Any]:
-    """The record of a task that a shim has run to its end."""
+
+def ran(tmp_path: Path, first: Callable[[], object] = lambda: None, status: int = 0, **details: Any) -> dict[str, Any]:
+    """The record of a task that a shim has run to its end; `first` is done in the shim's process."""
     folder, work = tmp_path / "tasks" / "main-0", tmp_path / "work"
     folder.mkdir(parents=True)
     work.mkdir()
@@ -28,8 +35,10 @@ def ran(tmp_path: Path, **details: Any) -> dict[str, Any]:
     pid = os.fork()
     if pid == 0:
         os.close(alive)
+        first()
         run_and_exit(task, channel.writer, liveness)
-    assert os.waitpid(pid, 0)[1] == 0, (folder / "shim-error").read_text()
+    ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert ended in (0, status), (folder / "shim-error").read_text()
     channel.close()
     os.close(liveness)
     os.close(alive)
@@ -82,3 +91,41 @@ def test_a_program_that_cannot_be_started_is_an_end_of_its_own(tmp_path: Path) -
     end = ran(tmp_path, main="true", memory_mb=64, wrapper=("/no/such/sandbox",))
     assert (end["outcome"], end["exitCode"]) == ("failed", 127)
     assert any("cannot start" in line for line in end["lastLines"])
+
+
+@pytest.mark.parametrize("free", [0, 2, 4, 6])
+def test_a_shim_without_descriptors_says_so(tmp_path: Path, free: int) -> None:
+    def few() -> None:
+        limit = os.dup(0) + 1 + free
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+    end = ran(tmp_path, few, 1, main="true")
+    assert (end["outcome"], end["giveUp"]) == ("failed", True)
+    assert re.search(r"could open no more files: the limit on them \(ulimit -n\) is \d+; 64 are enough", end["reason"])
+
+
+NEVER_MET = {"__init__", "broken", "_heard_signal"}
+STEPS = [name for name, function in vars(Shim).items() if inspect.isfunction(function) and name not in NEVER_MET]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_fault_in_any_step_of_the_shim_is_the_end_of_its_task_with_a_number(tmp_path: Path, step: str) -> None:
+    met = tmp_path / "met"
+
+    def fault(*_: object, **__: object) -> None:
+        met.touch()
+        raise ArithmeticError("unforeseen hunter22")
+
+    end = ran(
+        tmp_path, lambda: setattr(Shim, step, fault), 1, start="sleep 600 & true", main="true", exit="true", hidden=("hunter22",)
+    )
+    if not met.exists():
+        assert end["outcome"] == "succeeded"
+        return
+    assert (end["outcome"], end["giveUp"]) == ("failed", True)
+    number = re.search(r"a defect of Pailot, number ([0-9a-f]{8}) \(ArithmeticError: unforeseen \*{6}\)", end["reason"])
+    assert number, end
+    told = (tmp_path / "tasks" / "main-0" / "shim-error").read_text()
+    assert f"main:0: defect {number[1]}" in told
+    assert "in fault" in told
+    assert "hunter22" not in told.replace('"unforeseen hunter22"', "")  # the source of this test is in the traceback

@@ -28,8 +28,8 @@ def drive(driver: Driver, *, interruptible: bool = True) -> dict[str, Any]:
     for descriptor in (wake, control):
         either.register(descriptor, select.EPOLLIN)
     driver.engine.wake = either.fileno()
-    steps = driver.steps()
     try:
+        steps = driver.steps()
         while True:
             try:
                 moment = next(steps)
