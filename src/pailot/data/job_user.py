@@ -61,18 +61,10 @@ def enter(rules: Rules, user: str = "", places: Iterable[str] = ()) -> None:
 
 def become(user: str) -> None:
     """Be a Unix user, with all groups and no privilege, for good."""
-    import pwd
+    from ..runtime import rights
 
-    from ..runtime.processes import gain_no_privileges
-
-    found = pwd.getpwnam(user)
-    gain_no_privileges()
-    os.setgroups(os.getgrouplist(user, found.pw_gid))
-    os.setresgid(found.pw_gid, found.pw_gid, found.pw_gid)
-    os.setresuid(found.pw_uid, found.pw_uid, found.pw_uid)
     os.umask(0o077)
-    if os.getresuid() != (found.pw_uid,) * 3:
-        raise PermissionError(f"this process could not become Unix user {user}")
+    rights.become(rights.unix_user(user))
 
 
 def _leave_environment(user: str) -> None:

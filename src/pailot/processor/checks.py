@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ..protocol import reserved
 from ..settings import Settings
 from . import entry_script
 from .alibaba_types import ExperimentConfig, MetricDefinition, ResourceType, SpotSpec, UserVpcConfig
@@ -85,6 +86,8 @@ def _check_texts(given: Processor) -> None:
     for key, value in given.environments.items():
         if not _VARIABLE.match(str(key)):
             raise InvalidProcessor(f"environments: '{key}' cannot be the name of a variable")
+        if reserved.is_reserved(key):
+            raise InvalidProcessor(f"environments: '{key}' is not the job's to set: {reserved.HINT}")
         if not isinstance(value, str):
             raise InvalidProcessor(f"environments: the value of '{key}' should be a text, is {value!r}")
         _check_text(f"environments: '{key}'", value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import reserved
 from .schema_types import Anything, ByKey, Constant, Flag, ListOf, Number, OneOf, Record, Shape, Table, Text, Whole
 
 TYPE_CHECKING = False
@@ -228,9 +229,11 @@ PAILOT = Record(
         "code": Text("Folder or URI brought into the working directory first."),
         "environment": Table(
             OneOf("a text, number or boolean", Text(pattern=_HOLDABLE, hint=_HOLDABLE_HINT), Number(), Flag()),
-            "More environment variables.",
+            "More environment variables; those that Pailot sets for each task are refused.",
             pattern=IDENTIFIER,
             hint=IDENTIFIER_HINT,
+            but=reserved.PATTERN,
+            but_hint=reserved.HINT,
         ),
         "dataDir": Text("Given to tasks as PAI_DATA_DIR.", pattern=_HOLDABLE, hint=_HOLDABLE_HINT),
         "outputDir": Text("Given to tasks as PAI_OUTPUT_DIR.", pattern=_HOLDABLE, hint=_HOLDABLE_HINT),

@@ -283,11 +283,22 @@ class Table(Shape):
     """A mapping from names of one's own choice to values of one shape."""
 
     def __init__(
-        self, values: Shape, doc: str = "", *, pattern: str = "", hint: str = "", least: int = 0, nullable: bool = False
+        self,
+        values: Shape,
+        doc: str = "",
+        *,
+        pattern: str = "",
+        hint: str = "",
+        but: str = "",
+        but_hint: str = "",
+        least: int = 0,
+        nullable: bool = False,
     ) -> None:
         self.values, self.doc, self.least, self.nullable = values, doc, least, nullable
         self.pattern = lazy_regex.pattern(pattern + r"\Z") if pattern else None
-        self.source, self.hint = pattern, hint
+        self.but = lazy_regex.pattern(but + r"\Z") if but else None
+        """Names that fit the pattern and are refused all the same."""
+        self.source, self.hint, self.but_source, self.but_hint = pattern, hint, but, but_hint
 
     def check(self, value: Any) -> Sequence[Finding]:
         if not isinstance(value, dict):
@@ -299,6 +310,8 @@ class Table(Shape):
             if self.pattern and not self.pattern.match(key):
                 message = f"the name '{cut(key)}' is not allowed; {self.hint}"
                 findings.append(Finding("bad-name", message, (key,), at_key=True))
+            elif self.but and self.but.match(key):
+                findings.append(Finding("bad-name", f"'{key}' is not the job's to set: {self.but_hint}", (key,), at_key=True))
             findings += [each.below(key) for each in self.values.check(item)]
         if len(value) < self.least:
             findings.append(Finding("too-few", "is empty; at least one entry is needed"))
@@ -309,6 +322,8 @@ class Table(Shape):
         out["additionalProperties"] = self.values.schema()
         if self.source:
             out["propertyNames"] = {"pattern": f"^{self.source}$"}
+        if self.but_source:
+            out["propertyNames"] = {**out.get("propertyNames", {}), "not": {"pattern": f"^{self.but_source}$"}}
         if self.least:
             out["minProperties"] = self.least
         return out

@@ -13,7 +13,6 @@ MARK = "PAILOT_TASK_MARK"
 """The variable by which the processes of a task are found when all of ours were killed at once."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_PR_SET_NO_NEW_PRIVS = 38
 _libc = None
 LEAST_FILES, ENOUGH_FILES = 32, 64
 """How many descriptors one run needs, and how many are enough for a shim and what it starts."""
@@ -21,28 +20,24 @@ LEAST_FILES, ENOUGH_FILES = 32, 64
 
 def become_subreaper() -> None:
     """From now on orphaned descendants become our children, so that none can hide by daemonising."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def end_with_parent(number: int, parent: int) -> None:
     """From now on this process gets the signal when the one that forked it ends, in whatever way."""
-    _prctl(_PR_SET_PDEATHSIG, number)
+    prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os.kill(os.getpid(), number)  # it was quicker
 
 
-def gain_no_privileges() -> None:
-    """From now on no program that this process starts gives it more rights than it has."""
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-
-
-def _prctl(option: int, value: int) -> None:
+def prctl(option: int, value: int) -> int:
+    """The system call of this name; 0 where it worked."""
     global _libc  # noqa: PLW0603  # loaded once, before the first fork
     if _libc is None:
         import ctypes
 
         _libc = ctypes.CDLL(None, use_errno=True)
-    _libc.prctl(option, value, 0, 0, 0)
+    return int(_libc.prctl(option, value, 0, 0, 0))
 
 
 def mark(claim: int | str) -> str:

@@ -161,12 +161,12 @@ class Shim:
         self.folder = os.path.join(task.folder, "attempts", str(self.attempt))
         _make(os.path.dirname(self.folder))
         fresh = _make(self.folder)
-        checkpoint = task.environment.get("PAI_CHECKPOINT_DIR")
-        if checkpoint:
-            _make(checkpoint)
+        if task.checkpoint:
+            _make(task.checkpoint)
             if task.owner:
-                os.chown(checkpoint, *task.owner)
-                os.chmod(checkpoint, 0o700)  # the way to it is open to all
+                from .rights import PRIVATE_MODE, give
+
+                give(task.checkpoint, task.owner, PRIVATE_MODE)  # the way to it is open to all
         began = time.time()
         self.kept, self.terminated = frozenset(), False
         environment = {
@@ -213,7 +213,7 @@ class Shim:
             if self.exports >= 0:
                 os.close(self.exports)
             self.exports = os.memfd_create("exports", 0)
-            os.fchown(self.exports, *self.task.owner)
+            os.fchown(self.exports, self.task.owner.uid, self.task.owner.gid)
             self.exports_path = f"/proc/self/fd/{self.exports}"
         elif not self.task.hidden or self.task.wrapper:
             self.exports_path = os.path.join(self.folder, "exports")
@@ -493,18 +493,20 @@ class Shim:
     # Starting processes
 
     def _script_file(self, name: str, text: str) -> tuple[str, int | None]:
-        """Where bash reads the script: a file, or memory when secrets are in it."""
+        """Where bash reads the script: a file, or memory when secrets are in it or the file is not its user's to read."""
         filled, shown = with_secrets(self.task, text)
         path = os.path.join(self.folder, f"{name}.sh")
-        _write(path, shown, 0o666)
-        if filled == shown:
+        _write(path, shown, 0o600)
+        if filled == shown and not self.task.owner:
             return path, None
         memory = os.memfd_create(name, os.MFD_CLOEXEC)
         os.write(memory, filled.encode())
         return f"/proc/self/fd/{memory}", memory
 
-    def _spawn_here(self, program: str, argv: list[str], environment: dict[str, str], stdin: str) -> int:
+    def _spawn_here(self, argv: list[str], environment: dict[str, str], stdin: str) -> int:
         """Nothing is to be done between fork and exec, so the kernel need not copy us."""
+        program = which(argv[0], environment.get("PATH", os.defpath))
+        os.chdir(self.task.work_dir)
         files = [
             (os.POSIX_SPAWN_OPEN, 0, stdin, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_DUP2, self.output.writers["stdout"], 1),
@@ -512,20 +514,45 @@ class Shim:
         ]
         return os.posix_spawn(program, argv, environment, file_actions=files, setpgroup=0, setsigdef=_SIGNALS)
 
+    def _spawn_theirs(self, argv: list[str], environment: dict[str, str], stdin: str) -> int:
+        """Another user's process: nothing that the job says, its variables above all, meets a process that is still root's."""
+        from .rights import become
+
+        owner = self.task.owner
+        assert owner is not None
+        pid = os.fork()
+        if pid:
+            return pid
+        try:
+            os.setpgid(0, 0)
+            signal.set_wakeup_fd(-1)
+            for number in _SIGNALS:
+                signal.signal(number, signal.SIG_DFL)
+            os.dup2(self.output.writers["stdout"], 1)
+            os.dup2(self.output.writers["stderr"], 2)
+            become(owner)
+            os.dup2(os.open(stdin, os.O_RDONLY | os.O_CLOEXEC), 0)
+            os.chdir(self.task.work_dir)
+            os.execve(which(argv[0], environment.get("PATH", os.defpath)), argv, environment)  # noqa: S606  # the job's own bash
+        except OSError as error:
+            where = f" ({error.filename})" if error.filename else ""
+            os.write(2, f"pailot: bash cannot be started as Unix user {owner.name}: {error.strerror or error}{where}\n".encode())
+        finally:
+            os._exit(127)
+
     def _spawn(self, path: str, environment: dict[str, str], group: Any, secret_fd: int | None) -> int:
         argv, stdin = [*self.task.wrapper, "bash", path], os.devnull
         if self.task.script_on_input:
             argv, stdin = [*self.task.wrapper, "bash", "-c", _FROM_INPUT], path
-        program = which(argv[0], environment.get("PATH", os.defpath))
-        os.chdir(self.task.work_dir)
         environment = {**environment, processes.MARK: self.mark}  # how they are found if all of ours are killed at once
         if secret_fd is not None:
             os.set_inheritable(secret_fd, True)
+        begin = self._spawn_theirs if self.task.owner else self._spawn_here
         if not group:
-            return self._spawn_here(program, argv, environment, stdin)
+            return begin(argv, environment, stdin)
         try:
             group.enter()
-            return self._spawn_here(program, argv, environment, stdin)
+            return begin(argv, environment, stdin)
         finally:
             try:
                 group.leave()
@@ -586,11 +613,11 @@ def _write(path: str, text: str, mode: int) -> None:
 def _make(folder: str) -> bool:
     """A folder, mostly in one that is there; answers whether it is new."""
     try:
-        os.mkdir(folder)
+        os.mkdir(folder, 0o700)
     except FileExistsError:
         return False
     except FileNotFoundError:  # checkpoints on a node that does not see the home
-        os.makedirs(folder, exist_ok=True)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
     return True
 
 

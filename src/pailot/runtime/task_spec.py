@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .rights import UnixUser
+
 
 class Container(Value):
     """How a task's container is made: the words of the engine's command line. No secret is among them."""
@@ -52,6 +54,8 @@ class Task(Value):
     inherited: Mapping[str, str] = {}
     """What of `environment` the task has from whoever started the job; not all of it is written down."""
     attempt_folder: str = ""
+    checkpoint: str = ""
+    """The folder that survives retries, which the shim makes."""
     retries: int = 0
     retry_delay: float = 1
     grace: float = 30
@@ -62,8 +66,8 @@ class Task(Value):
     rotate_bytes: int = 0
     outlives_power: bool = True
     """Whether the task can go on while the machine that wrote these records is down; one on this machine cannot."""
-    owner: tuple[int, int] | None = None
-    """User and group of the task's processes, if `wrapper` makes them another's: what they write to must be theirs."""
+    owner: UnixUser | None = None
+    """Whose the task's processes are, if not ours: what they write to must be theirs."""
     foreign_stop: str = ""
     """What a SIGTERM means that no word of ours explains: where another program (Slurm) may stop tasks, why it does."""
     wrapper: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ import time
 
 from ...lifecycle.states import LAUNCHER_LOST
 from ...planning import placement as placing
-from ...runtime import cgroups, cleanup, processes
+from ...runtime import cgroups, cleanup, processes, rights
 from ...runtime.atomic_json import DISK_FULL, DISK_FULL_STATUS, place_record, read_record
 from ...runtime.shim import run_and_exit, which
 from ...runtime.shim_events import Channel
@@ -96,7 +96,7 @@ class LocalEngine:
         placement = self._place(attempt)
         folders = {(role.name, index): _task_folder(attempt, role.name, index) for role, index in tasks}
         for folder in folders.values():
-            os.makedirs(folder)
+            os.makedirs(folder, mode=0o700)
         works = workdir.prepare(
             attempt.cwd, [os.path.join(folder, "work") for folder in folders.values()], attempt.work_dir, [attempt.home]
         )
@@ -106,7 +106,7 @@ class LocalEngine:
         peers = os.path.join(attempt.folder, "peers.json")
         place_record(peers, {"peers": placing.peers(plan, placement)})
         if owner is not None:
-            os.chmod(peers, 0o644)
+            rights.give(peers, owner.user, 0o400)
         shared = placing.shared_variables(plan, placement)
         wrapper: tuple[str, ...] = ()
         seen: Sequence[tuple[str, str]] = ()
@@ -115,7 +115,7 @@ class LocalEngine:
         if attempt.sandbox:
             from ..preparation.sandbox import wrapper as sandbox
 
-            wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works)])
+            wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works)], owner.user if owner else None)
         self.shown = seen
         inside = bool(wrapper) or self.contains
         place_record(
@@ -149,16 +149,16 @@ class LocalEngine:
                 **role.task_environment(index),
                 **(variables(gpus.get((role.name, index), ())) if role.resources.gpu else {}),
                 **provided.get(role.name, {}),
+                **plan.options.environment,
                 "PAI_WORK_DIR": work,
                 "PAI_PEERS_FILE": peers,
                 "PAI_CHECKPOINT_DIR": os.path.join(attempt.checkpoints, f"{role.name}-{index}"),  # made by the shim
                 "FC_FRAMEWORK_ATTEMPT_ID": str(attempt.number),
-                **plan.options.environment,
             }
             words = (*wrapper, *view.bound(seen)) if wrapper and view else wrapper
             task = self._task(attempt, role, index, folders[role.name, index], work, environment, words)
             if owner is not None:
-                task = task.replace(owner=owner.ids, wrapper=(*task.wrapper, *owner.wrapper))
+                task = task.replace(owner=owner.user)
             made.append(self._around(task, attempt, role, gpus.get((role.name, index), ())))
             if number % TOGETHER == 0 or number == len(tasks):
                 for task in made:
@@ -409,7 +409,7 @@ class LocalEngine:
         if chosen.mount and not attempt.sandbox and not self.contains:
             from ..preparation.sandbox import with_ml
 
-            wrapper = with_ml(ml)
+            wrapper = with_ml(ml, owner.user if owner else None)
         mounted = bool(wrapper) or attempt.sandbox or self.contains
 
         self.views = ml_mounts.make(chosen, ml, folders)
@@ -485,6 +485,7 @@ class LocalEngine:
             index=index,
             folder=folder,
             work_dir=work,
+            checkpoint=os.path.join(attempt.checkpoints, f"{role.name}-{index}"),
             environment=environment,
             main=role.scripts.main,
             start=role.scripts.start,

@@ -73,9 +73,9 @@ def build(
                 **placing.task_variables(plan, placement, role.name, index),
                 **role.task_environment(index),
                 **provided.get(role.name, {}),
+                **plan.options.environment,
                 "PAI_WORK_DIR": works[role.name, index],
                 "PAI_CHECKPOINT_DIR": os.path.join(attempt.checkpoints, f"{role.name}-{index}"),
-                **plan.options.environment,
             }
             base = {label: first + index * ports[role.name, index][label] for label, first in role.port_base.items()}
             tasks.append(
@@ -84,6 +84,7 @@ def build(
                     "index": index,
                     "folder": task_folder(attempt, role.name, index),
                     "work": works[role.name, index],
+                    "checkpoint": os.path.join(attempt.checkpoints, f"{role.name}-{index}"),
                     "environment": environment,
                     "ports": ports[role.name, index],
                     "portBase": base,

@@ -451,6 +451,7 @@ class Runner:
             "index": self.index,
             "folder": fill(task["folder"]),
             "work_dir": fill(task["work"]),
+            "checkpoint": fill(task["checkpoint"]),
             "environment": environment,
             "attempt_folder": os.path.join(self.place["root"], "attempt") if self.driver.root else self.driver.folder,
             "wrapper": [fill(each) for each in task.get("wrapper", role["task"]["wrapper"])],
