@@ -14,7 +14,7 @@ from pailot.cli.problem_report import format_problem
 from pailot.loading import plan, read_job
 from pailot.protocol import InvalidJob, Problem
 from pailot.protocol.problems import MOST_SHOWN
-from pailot.userruns.masked_job_file import recorded, shown_plan
+from pailot.userruns.masked_job_file import recorded
 from tests.unit.protocol.families import FAMILIES
 
 SMALL, TIMES = 60, 4
@@ -33,7 +33,7 @@ def work(text: str) -> tuple[Problem, ...]:
     try:
         job = read_job(text, "job.yaml", own_files=False)
         made = plan(job, "someone")
-        json.dumps(shown_plan(made.to_json(), recorded(job, text).masked))
+        json.dumps(recorded(job, text, made).plan)
         problems = made.warnings
     except InvalidJob as invalid:
         problems = invalid.problems

@@ -11,7 +11,7 @@ from ..planning.plugins import exists as is_plugin
 from ..protocol import InvalidJob, read
 from ..protocol.overrides import Override
 from ..userruns.launch import secret_values
-from ..userruns.masked_job_file import Kept, Recorded, recorded, shown_plan
+from ..userruns.masked_job_file import Kept, Recorded, recorded
 from ..values import Value
 from .errors import Invalid
 
@@ -87,8 +87,11 @@ class Reader:
             raise Invalid(str(error), error.problems) from None
         made = _without_local_code(job, made, with_code=with_code)
         _check_channels(job, made)
-        form = recorded(job, text)
-        return Prepared(job, made, form, json.dumps(shown_plan(made.to_json(), form.masked), separators=(",", ":")))
+        try:
+            form = recorded(job, text, made)
+        except InvalidJob as error:
+            raise Invalid(str(error), error.problems) from None
+        return Prepared(job, made, form, json.dumps(form.plan, separators=(",", ":")))
 
 
 def _without_local_code(job: Job, made: Plan, *, with_code: bool) -> Plan:

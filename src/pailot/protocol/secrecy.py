@@ -7,6 +7,7 @@ import re
 from .. import credentials
 from ..values import Value
 from .js_semantics import to_string
+from .problems import InvalidJob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from .yaml import Document
 
 MASK = "******"
+MOST_HIDDEN = 500
+"""So many texts of a job can be hidden: every line of its logs is searched for each of them, in all its forms."""
 _KEY_AND_WORD = r"""(?<![\w.-])([A-Za-z_][\w.-]*)["']?[ \t]*:[ \t]+["']?([^\s"',}\]]+)"""
 
 
@@ -37,7 +40,7 @@ def hidden_texts(job: Job) -> tuple[str, ...]:
     These are its `secrets`, the credentials of registries (`auth`, `authFile`), and whatever looks like a credential in the
     rest of the file (see `credentials`).
     """
-    return tuple(dict.fromkeys((*leaves(job.secrets.reveal()), *written_texts(job))))
+    return _bounded(job, dict.fromkeys((*leaves(job.secrets.reveal()), *written_texts(job))))
 
 
 def hidden_in_records(job: Job) -> tuple[str, ...]:
@@ -46,7 +49,15 @@ def hidden_in_records(job: Job) -> tuple[str, ...]:
     References stand there for secrets, and a word that happens to be one is no reason to make the rest unreadable.
     """
     secret = (leaf for leaf in leaves(job.secrets.reveal()) if not credentials.is_common(leaf))
-    return tuple(dict.fromkeys((*secret, *written_texts(job))))
+    return _bounded(job, dict.fromkeys((*secret, *written_texts(job))))
+
+
+def _bounded(job: Job, texts: Iterable[str]) -> tuple[str, ...]:
+    found = tuple(texts)
+    if len(found) > MOST_HIDDEN:
+        message = f"the job holds {len(found)} secrets and credentials; at most {MOST_HIDDEN} can be kept out of its logs"
+        raise InvalidJob([job.problem("job-limit", message, ())])
+    return found
 
 
 def written_texts(job: Job) -> tuple[str, ...]:

@@ -129,16 +129,39 @@ class _Search:
         self._texts = sorted(forms, key=lambda text: (len(text), text))
         self._first = {text[0] for text in self._texts}
         self._ends: dict[bytes, list[tuple[int, bytes]]] = {}  # two bytes: where a string's beginning may end with them
-        for text in self._texts:
-            for form in self.forms:
-                offset = text.find(form.text)
-                if offset >= 0:
-                    form.longer.append((offset, text))
-                    break
-            else:
-                self.forms.append(_Form(text))
+        self._sort_out()
         self._chunks = _PATIENCE  # since the last look
         self.groups = self._plan(_TYPICAL)
+
+    def _sort_out(self) -> None:
+        """Which strings are looked for by themselves, and which only where a shorter one is that they contain.
+
+        All are searched at once, as one long text: to compare each with each would take half a minute for 2,000 secrets.
+        """
+        from bisect import bisect_right
+
+        starts, size = [], 0
+        for text in self._texts:
+            starts.append(size)
+            size += len(text)
+        whole, contained = b"".join(self._texts), set()
+        for number, text in enumerate(self._texts):
+            if number in contained:
+                continue
+            form = _Form(text)
+            self.forms.append(form)
+            at = whole.find(text, starts[number] + len(text))
+            while at >= 0:
+                other = bisect_right(starts, at) - 1
+                longer = self._texts[other]
+                offset = at - starts[other]
+                if offset + len(text) > len(longer):  # where two of them meet
+                    at = whole.find(text, at + 1)
+                    continue
+                if other not in contained:
+                    contained.add(other)
+                    form.longer.append((offset, longer))
+                at = whole.find(text, starts[other] + len(longer))
 
     def _plan(self, sample: bytes) -> list[tuple[int, dict[int, list[tuple[int, _Form]]], list[_Form]]]:
         """Anchors that together serve all strings: each time the byte that costs least for each string it serves."""

@@ -9,7 +9,7 @@ import time
 from ..errors import PailotError
 from ..runtime.atomic_json import DISK_FULL, is_full
 from ..settings import Settings
-from .masked_job_file import Kept, recorded, shown_plan
+from .masked_job_file import Kept, recorded
 from .run_folder import JobFolder
 
 TYPE_CHECKING = False
@@ -100,10 +100,10 @@ def prepare(
         "file": job.origin.file if job.origin else "-",
         "virtualCluster": plan.virtual_cluster,
     }
-    kept = recorded(job, text)
+    kept = recorded(job, text, plan)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PAILOT_")}
     try:
-        folder = JobFolder.create(path, record, kept.source, shown_plan(plan.to_json(), kept.masked))
+        folder = JobFolder.create(path, record, kept.source, dict(kept.plan))
         _seal(settings.home, folder, run_id, kept, environment if engine in KEEP_ENVIRONMENT else {})
         lock = folder.lock()
     except OSError as error:

@@ -7,9 +7,10 @@ from ..values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from ..planning import Plan
     from ..protocol import Job
     from ..protocol.overrides import Override
 
@@ -21,11 +22,11 @@ class Recorded(Value):
     """The job file with the changes made to it, and nothing secret in it."""
     hidden: tuple[str, ...] = ()
     """All that is secret in the job: what no log may show."""
-    masked: tuple[str, ...] = ()
-    """What is masked in records of the job."""
     secrets: Mapping[str, Any] = {}
     written: tuple[Written, ...] = ()
     """Credentials that stand outside of `secrets`, for the next start of the job."""
+    plan: Mapping[str, Any] = {}
+    """What was planned, with nothing secret in it."""
 
     def __repr__(self) -> str:
         return f"Recorded({len(self.hidden)} hidden)"
@@ -63,27 +64,27 @@ class Kept(Value):
         return [*changes, *restored(self.written)]
 
 
-def recorded(job: Job, text: str) -> Recorded:
-    """How a job that was read from a text is kept."""
+def recorded(job: Job, text: str, plan: Plan) -> Recorded:
+    """How a job that was read from a text is kept; InvalidJob if too much of it is secret."""
     hidden = hidden_texts(job)
-    if job.origin is None or not (hidden or job.secrets.names() or job.origin.overridden):
-        return Recorded(text, hidden, hidden)
-    from ..protocol.yaml.writer import dump
+    if not (hidden or job.secrets.names() or (job.origin is not None and job.origin.overridden)):
+        return Recorded(text, plan=plan.to_json())
     from ..runtime.masking import text_masker
 
     masked = hidden_in_records(job)
+    mask = text_masker(masked)
+    shown = shown_plan(plan.to_json(), mask)
+    if job.origin is None:
+        return Recorded(mask(text), hidden, job.secrets.reveal(), plan=shown)
+    from ..protocol.yaml.writer import dump
+
     named = job.origin.document.root if job.legacy else {**job.origin.document.root, "name": job.name}
-    root, written = masked_root(named, text_masker(masked), masked)
-    return Recorded(dump(root), hidden, masked, job.secrets.reveal(), written)
+    root, written = masked_root(named, mask, masked)
+    return Recorded(dump(root), hidden, job.secrets.reveal(), written, shown)
 
 
-def shown_plan(plan: dict[str, Any], hidden: Sequence[str]) -> dict[str, Any]:
+def shown_plan(plan: dict[str, Any], mask: Callable[[str], str]) -> dict[str, Any]:
     """A plan as it is kept and printed: its scripts, variables and addresses show nothing that is secret."""
-    if not hidden:
-        return plan
-    from ..runtime.masking import text_masker
-
-    mask = text_masker(hidden)
 
     def shown(value: Any) -> Any:
         if isinstance(value, str):

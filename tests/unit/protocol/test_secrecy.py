@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pailot.protocol import read
+from pailot.protocol import InvalidJob, read
 from pailot.protocol.overrides import Override
 from pailot.protocol.secrecy import hidden_in_lines, hidden_texts, masked_root, restored, written_texts
 from pailot.protocol.templates import replace_secrets
@@ -65,3 +65,13 @@ def test_a_secret_that_holds_the_reference_to_another_is_not_expanded() -> None:
     filled, shown = with_secrets(task, "echo <% $secrets.a %> <% $secrets.b %> <% $secrets.c %> in-clear")
     assert filled == "echo <% $secrets.b %> <% $secrets.a %> <% $secrets.c %> in-clear"
     assert shown == "echo <% $secrets.a %> <% $secrets.b %> <% $secrets.c %> ******"
+
+
+def test_too_many_secrets_are_refused() -> None:
+    def with_more(count: int) -> str:
+        more = "".join(f"  s{number}: value-{number}\n" for number in range(count))
+        return Canaries().job.replace("secrets:\n", f"secrets:\n{more}", 1)
+
+    assert len(hidden_texts(read(with_more(400)))) > 400
+    with pytest.raises(InvalidJob, match=r"job-limit.*610 secrets and credentials; at most 500"):
+        hidden_texts(read(with_more(600)))

@@ -48,36 +48,38 @@ def run(args: Namespace) -> int:
     if args.json:
         import json
 
-        print(json.dumps(_json(made, args.role, args.index, hidden_in_records(job)), indent=2, ensure_ascii=False))
+        print(json.dumps(_json(made, args.role, args.index, mask), indent=2, ensure_ascii=False))
         return OK
     print_problems(made.warnings, sys.stderr)
     if args.engine == "slurm":
         from ...engines.slurm.cluster_queries import script
 
-        print(mask(script(made)), end="")
+        text = script(made)
+        print(mask(text) if mask else text, end="")
         return OK
     print(_headline(made))
     for role in chosen:
-        print(mask("\n" + "\n".join(_role_lines(role, made, args.index))))
+        text = "\n" + "\n".join(_role_lines(role, made, args.index))
+        print(mask(text) if mask else text)
     return OK
 
 
-def _mask(job: Job) -> Callable[[str], str]:
-    """What is printed shows no credential that stands in the job."""
+def _mask(job: Job) -> Callable[[str], str] | None:
+    """What is printed shows no credential that stands in the job; None where there is none."""
     hidden = hidden_in_records(job)
     if not hidden:
-        return lambda text: text
+        return None
     from ...runtime.masking import text_masker
 
     return text_masker(hidden)
 
 
-def _json(made: Plan, role: str | None, index: int | None, hidden: tuple[str, ...]) -> dict[str, Any]:
+def _json(made: Plan, role: str | None, index: int | None, mask: Callable[[str], str] | None) -> dict[str, Any]:
     shown = made.to_json(role)
-    if hidden:
+    if mask:
         from ...userruns.masked_job_file import shown_plan
 
-        shown = shown_plan(shown, hidden)
+        shown = shown_plan(shown, mask)
     if index is not None:
         for each in shown["taskRoles"].values():
             each["taskEnvironment"] = [each["taskEnvironment"][index]]
