@@ -93,7 +93,10 @@ async def file_there(path: Path) -> None:
 
 def test_a_job_from_submit_to_its_log(place: Place) -> None:
     async def work(team: Team) -> None:
-        text = job(role("echo hello; echo $PAI_USER_NAME; pwd; ls -A | wc -l; env | grep -c PAILOT || true"), name="one")
+        text = job(
+            role("echo hello; echo $PAI_USER_NAME; pwd; ls -A | wc -l; env | grep PAILOT_ | grep -cv ^PAILOT_TASK_MARK= || true"),
+            name="one",
+        )
         record = await team.submit(ANN, text)
         assert (record.user, record.name, record.state) == ("ann", "one", "WAITING")
         events = await ended(team, "ann~one")

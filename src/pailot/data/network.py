@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from ..lifecycle.waits import capped
 from .addresses import BUCKETS, WEB, NotAllowed, refusal_of_ip
 
 TYPE_CHECKING = False
@@ -81,7 +82,7 @@ def opener(rules: Rules) -> Any:
         for family, kind, protocol, _, place in found:
             line = socket.socket(family, kind, protocol)
             try:
-                line.settimeout(connection.timeout)
+                line.settimeout(None if connection.timeout is None else capped(connection.timeout))
                 line.connect(place)
                 line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 return line

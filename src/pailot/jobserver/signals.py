@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio  # only a server loads this
+import asyncio
 import time
 from collections import deque
 
+from ..lifecycle.waits import capped
 from .models import Event
 
 TYPE_CHECKING = False
@@ -35,7 +36,7 @@ class Signal:
         if watchers <= CROWD:
             self.ring()
         elif self._soon is None:
-            self._soon = asyncio.get_running_loop().call_later(watchers * SECONDS_A_WATCHER, self.ring)
+            self._soon = asyncio.get_running_loop().call_later(capped(watchers * SECONDS_A_WATCHER), self.ring)
 
     def ring(self) -> None:
         self.count += 1
