@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 
+class Styled(str):
+    """A text with colours or moves of the cursor that are ours; whatever else is in it has been made printable."""
+
+    __slots__ = ()
+
+
 def printable(text: str, *, keep: str = "", instead: str | None = None) -> str:
     """The text with every character that is none to see escaped, as in `\\x1b`; those in `keep` stay.
 

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 
+from .printable import Styled, printable
 from .values import Value
 
 TYPE_CHECKING = False
@@ -49,11 +50,12 @@ class Progress(Value):
 
     def line(self) -> str:
         """One line: what, a bar, how much, how fast, how long it will take."""
+        what = printable(self.what)
         if self.ended:
-            return f"{self.what}: {size(self.done)} in {duration(self.seconds)}, {size(self.rate)}/s"
+            return f"{what}: {size(self.done)} in {duration(self.seconds)}, {size(self.rate)}/s"
         if self.total is None:
-            return f"{self.what} · {size(self.done)} · {size(self.rate)}/s"
-        parts = [f"{self.what} {bar(self.share)} {int(100 * self.share)} %", f"{size(self.done)} of {size(self.total)}"]
+            return f"{what} · {size(self.done)} · {size(self.rate)}/s"
+        parts = [f"{what} {bar(self.share)} {int(100 * self.share)} %", f"{size(self.done)} of {size(self.total)}"]
         if self.rate:
             left = max(0.0, self.total - self.done) / self.rate
             parts += [f"{size(self.rate)}/s", f"{duration(left)} left"]
@@ -256,8 +258,9 @@ def is_terminal() -> bool:
 
 
 def to_terminal(text: str) -> None:
+    """Write what moves the cursor; whatever is in it of others has been made printable."""
     try:
-        sys.stderr.write(text)
+        sys.stderr.write(Styled(text))
         sys.stderr.flush()
     except (OSError, ValueError):
         pass  # the terminal went away

@@ -17,12 +17,12 @@ from pailot.protocol.problems import MOST_SHOWN
 from pailot.userruns.masked_job_file import recorded
 from tests.unit.protocol.families import FAMILIES
 
-SMALL, TIMES = 60, 4
+SMALL, TIMES = 40, 4
 ALLOWED = 1.6
 """Of what the size would explain. A family that grows with its square has 4."""
 BOUNDED = {"a chain of required ones with callbacks"}
 """Grows with the square by its nature, up to one of JOB_LIMITS."""
-LARGE = 150_000
+LARGE = 60_000
 """Bytes, more or less."""
 MOST_CPU_SECONDS = 3.0
 """Some ten times what the dearest takes here: it tells minutes from moments, on any machine."""

@@ -7,6 +7,7 @@ import select
 import stat
 import time
 
+from ..printable import printable
 from ..progress import Pace, Progress, to_terminal, width
 from ..runtime import logs
 from ..userruns.driver import Watcher
@@ -50,7 +51,7 @@ class Live(Watcher):
             return
         words = event_words(event, self.plan.name)
         if words and event["event"] == "waiting" and not self.quiet:
-            to_terminal(f"pailot: {words}\n")  # the driver is about to block; nobody else would print it
+            to_terminal(f"pailot: {printable(words)}\n")  # the driver is about to block; nobody else would print it
         elif words:
             self._say(words)
         if event["event"] == "task-ended" and "taskAttempt" in event:
@@ -166,7 +167,7 @@ class Live(Watcher):
 
     def _say(self, words: str) -> None:
         if not self.quiet:
-            self.waiting[2].append(f"pailot: {words}\n".encode())
+            self.waiting[2].append(f"pailot: {printable(words)}\n".encode())
 
     def _busy(self) -> bool:
         return any(source.behind for source in self.sources.values()) or any(self.waiting.values())

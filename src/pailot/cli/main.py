@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 OK, FAILED, INVALID, STOPPED, UNREACHABLE, DENIED = 0, 1, 2, 3, 4, 5
 
+_ABOUT_A_JOB = (["run"], ["rerun"], ["wait"], ["submit"])
+"""Commands whose exit status says how a job ended, whether or not it could be told."""
 COMMANDS = {
     "run": "run a job here, now",
     "submit": "submit a job to a server",
@@ -48,14 +50,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         import gc
 
+        from . import streams
+
         gc.disable()  # a command is over before collecting pays; the driver of a run switches it on again
+        streams.prepare()
         status = main(sys.argv[1:])
-        try:
-            sys.stdout.flush()
-            sys.stderr.flush()
-        except OSError:
-            pass  # nobody reads any more
-        os._exit(status)
+        os._exit(streams.finish(status, about_a_job=sys.argv[1:2] in _ABOUT_A_JOB))
     arguments = list(argv)
     first = arguments[0] if arguments else "--help"
     if first in ("--version", "-V"):
@@ -106,18 +106,15 @@ def _run(command: str, arguments: list[str]) -> int:
         module = import_module(f".commands.{command}", __package__)
         values = quick_parse(module, arguments) or parser_for(command)[0].parse_args(arguments)
         status: int = module.run(values)
-        sys.stdout.flush()
-        return status
     except SystemExit as stop:  # argparse: 0 after --help, 2 after bad usage
         return stop.code if isinstance(stop.code, int) else INVALID
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever reads us has seen enough; keep the interpreter from complaining when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+        return OK  # whoever follows a log has seen enough
     except Exception as error:
         return _explain(error)
+    return status
 
 
 def _explain(error: Exception) -> int:

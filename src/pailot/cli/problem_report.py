@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..printable import printable
+from ..printable import Styled, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ def print_problems(problems: Iterable[Problem], stream: TextIO) -> None:
     """Every problem with its source line."""
     colour = use_colour(stream)
     for problem in problems:
-        print(format_problem(problem, colour=colour), file=stream)
+        text = format_problem(problem, colour=colour) + "\n"
+        stream.write(Styled(text) if colour else text)
 
 
 def format_problem(problem: Problem, *, colour: bool = False) -> str:
@@ -30,7 +31,7 @@ def format_problem(problem: Problem, *, colour: bool = False) -> str:
     if colour:
         where = f"{_BOLD}{where}{_PLAIN}"
         kind = f"{_RED if problem.is_error else _YELLOW}{kind}{_PLAIN}"
-    text = f"{where} {kind} {problem.message}"
+    text = f"{where} {kind} {printable(problem.message)}"
     if problem.source.strip():
         text += "\n" + _with_caret(problem.source, problem.column)
     return text

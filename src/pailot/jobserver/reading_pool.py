@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import asyncio  # only the server loads this
 from concurrent.futures import ThreadPoolExecutor
 
 TYPE_CHECKING = False
