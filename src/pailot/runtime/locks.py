@@ -64,14 +64,30 @@ def open_shared(name: str, flags: int, *, fifo: bool = False) -> int:
     return descriptor
 
 
+def open_own(name: str) -> int:
+    """A file of the same use that only this user can open, for when the shared one cannot be used."""
+    folder = f"{os.path.abspath(os.environ.get('PAILOT_LOCKS') or LOCKS)}-{os.geteuid()}"
+    try:
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            pass
+        found = os.lstat(folder)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+            raise LocksError(f"{folder} should be a folder that only you can write to; remove it")
+        return os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    except OSError as error:
+        raise LocksError(f"{folder}, for locks of your own, cannot be used: {error.strerror}") from None
+
+
 class Locks:
     """Numbers that can be locked against all other runs on this machine: the bytes of one shared file.
 
     What this object has locked it can lock again without noticing, and so can a forked child.
     """
 
-    def __init__(self, name: str) -> None:
-        self.descriptor = open_shared(name, os.O_RDWR)
+    def __init__(self, name: str, *, own: bool = False) -> None:
+        self.descriptor = open_own(name) if own else open_shared(name, os.O_RDWR)
 
     def take(self, number: int) -> bool:
         """Lock a number; False if somebody else has it."""
@@ -93,6 +109,14 @@ class Locks:
         """Whether somebody else has locked a number."""
         answer = fcntl.fcntl(self.descriptor, fcntl.F_OFD_GETLK, _FLOCK.pack(fcntl.F_WRLCK, 0, number, 1, 0))
         return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
+
+    def longest_taken(self, first: int, last: int) -> int:
+        """How many numbers, one after the other, the first of those has locked who has locked some of these."""
+        asked = _FLOCK.pack(fcntl.F_WRLCK, 0, first, last - first + 1, 0)
+        kind, _, start, length, _ = _FLOCK.unpack(fcntl.fcntl(self.descriptor, fcntl.F_OFD_GETLK, asked))
+        if kind == fcntl.F_UNLCK:
+            return 0
+        return (last + 1 if length == 0 else min(last + 1, start + length)) - max(first, start)
 
     def close(self) -> None:
         """Let everything go, unless a forked child still has it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from itertools import chain
 
-from .locks import Locks
+from .locks import Locks, LocksError, locks_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 LOWEST, HIGHEST = 15000, 65535
 FEW = 2000
+TOO_MANY = 25_000
+"""No run takes so many ports one after the other."""
 EPHEMERAL = "/proc/sys/net/ipv4/ip_local_port_range"
 
 
@@ -40,7 +42,18 @@ class Ports:
 
     def __init__(self, ranges: Sequence[range] | None = None) -> None:
         self._ranges = ranges
-        self._locks = Locks("ports")
+        self.problem = ""
+        """Why only this user's own runs are kept out of each other's way; empty if those of all users are."""
+        try:
+            self._locks = Locks("ports")
+            if self._locks.longest_taken(LOWEST, HIGHEST) >= TOO_MANY:
+                self._locks.close()
+                raise LocksError(
+                    f"somebody has locked most of {os.path.join(locks_folder(), 'ports')}, which no run of Pailot does"
+                )
+        except LocksError as error:
+            self.problem = f"{error}; ports are only kept apart from your own other runs, and tried out"
+            self._locks = Locks("ports", own=True)
         self._held: set[int] = set()
 
     @property

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import pickle
 import socket
+import struct
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -119,3 +123,47 @@ def test_no_more_ports_are_looked_at_than_needed(monkeypatch: pytest.MonkeyPatch
     assert len(asked) == len(set(asked))
     assert asked[-1] == taken[-1]
     ports.close()
+
+
+def _whole_file(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDWR)
+    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+    return descriptor
+
+
+@pytest.mark.parametrize("what", ["a lock over all of it", "a lock over all ports", "a FIFO", "a folder", "a link"])
+def test_a_stranger_who_spoils_the_shared_file_takes_no_ports_from_others(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAILOT_LOCKS", str(tmp_path / "locks"))
+    Ports().close()
+    shared = tmp_path / "locks" / "ports"
+    held = -1
+    if what == "a lock over all of it":
+        held = _whole_file(shared)
+    elif what == "a lock over all ports":
+        held = os.open(shared, os.O_RDWR)
+        fcntl.fcntl(held, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, LOWEST, HIGHEST - LOWEST + 1, 0))
+    else:
+        shared.unlink()
+        {"a FIFO": os.mkfifo, "a folder": os.mkdir, "a link": lambda path: os.symlink("/dev/null", path)}[what](shared)
+    one, other = Ports(), Ports()
+    assert one.problem.count("\n") == 0
+    assert str(shared) in one.problem
+    assert not set(one.take(500)) & set(other.take(500))
+    one.close()
+    other.close()
+    if held >= 0:
+        os.close(held)
+        assert Ports().problem == ""
+
+
+def test_the_many_ports_of_one_large_run_are_not_taken_for_a_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAILOT_LOCKS", str(tmp_path / "locks"))
+    one = Ports([range(LOWEST, LOWEST + 12_000)])
+    for port in range(LOWEST, LOWEST + 12_000):
+        one._locks.take(port)
+    other = Ports()
+    assert (other.problem, len(other.take(10))) == ("", 10)
+    one.close()
+    other.close()

@@ -338,6 +338,8 @@ class LocalEngine:
 
     def _place(self, attempt: Attempt) -> placing.Placement:
         self.ports = Ports()
+        if self.ports.problem:
+            self.waiting(self.ports.problem)
         plan = attempt.plan
         places: dict[tuple[str, int], dict[str, tuple[int, ...]]] = {}
         needed = sum(
