@@ -116,7 +116,8 @@ class Locks:
         kind, _, start, length, _ = _FLOCK.unpack(fcntl.fcntl(self.descriptor, fcntl.F_OFD_GETLK, asked))
         if kind == fcntl.F_UNLCK:
             return 0
-        return (last + 1 if length == 0 else min(last + 1, start + length)) - max(first, start)
+        end = last + 1 if length == 0 else min(last + 1, start + length)
+        return int(end - max(first, start))
 
     def close(self) -> None:
         """Let everything go, unless a forked child still has it."""
