@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_used_is_a_warning_with_its_place(
     if text is not None:
         Path(file).write_text(text)
     (problem,) = pailot.loads(v1(authFile=file)).warnings
-    assert (problem.code, problem.message, problem.line, problem.path) == ("auth-file", words, 14, "extras.pailot.authFile")
+    assert (problem.code, problem.message, problem.line, problem.path) == ("auth-file", words, 14, "authFile")
     (problem,) = (each for each in pailot.loads(v2(file)).warnings if each.code == "auth-file")
     assert (problem.line, problem.column, problem.path) == (13, 15, "extras.pailot.authFile")
 
@@ -97,7 +97,7 @@ def test_a_large_code_folder_is_a_warning(tmp_path: Path) -> None:
     with (tmp_path / "data").open("wb") as stream:
         stream.truncate(200_000_001)
     (problem,) = pailot.loads(v1(codeDir=str(tmp_path))).warnings
-    assert (problem.code, problem.path) == ("code-folder", "extras.pailot.code")
+    assert (problem.code, problem.path) == ("code-folder", "codeDir")
     assert "holds more than 200 MB" in problem.message
     (tmp_path / "data").write_bytes(b"little")
     assert pailot.loads(v1(codeDir=str(tmp_path))).warnings == ()
