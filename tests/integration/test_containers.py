@@ -522,6 +522,68 @@ def test_a_server_runs_jobs_in_containers(docker: Place, tmp_path: Path) -> None
     docker.nothing_left()
 
 
+def test_a_task_that_ends_its_own_container_is_no_platform_failure(place: Place) -> None:
+    """It kills all it can, or sends the first process the signal that `docker stop` would: nothing is tried again for free."""
+    for number, words in enumerate(
+        ("kill -9 -1; sleep 60", "kill -TERM 1; sleep 0.2; exit 9", "echo nonsense >&4; kill -9 $PPID")
+    ):
+        done = place.run(place.job(role(words), name=f"own{number}"))
+        assert done.status == 1, done
+        shown = json.loads(place.pailot("show", f"own{number}", "--json").out)
+        assert (shown["attempt"], shown["retries"]) == (0, 0), shown
+    place.nothing_left()
+
+
+def test_a_container_reaches_nothing_of_the_server_and_what_it_spoils_is_its_own(docker: Place, tmp_path: Path) -> None:
+    """A task that is root inside puts a link to a file of the server's in place of all that it can change, twice."""
+    from ..acceptance.servers import Server, submit
+
+    canary = tmp_path / "canary"
+    canary.write_text("canary-of-root")
+    spoil = f"""set +e
+for each in keys server.db keeper.log jobs/../keeper.lock; do [ ! -e {tmp_path}/server/home/$each ] || echo "sees $each"; done
+echo '{{"command": ["sh", "-c", "echo spoilt >{canary}"], "name": "x", "memory": "", "folders": ["/"]}}' >/tmp/evil
+for folder in $(find {tmp_path}/server -type d); do
+  for name in stdout stderr all stdout.pipe stderr.pipe events control main.sh main.env exit.sh exit.env inside.sh \\
+      main.end told how exit.json final.json environment container.json cgroup.json stop.json kill attempts/1/stdout; do
+    mkdir -p $folder/attempts/1
+    rm -rf $folder/$name && ln -s {canary} $folder/$name
+    case $name in container.json|cgroup.json) rm -f $folder/$name; cp /tmp/evil $folder/$name;; esac
+  done
+done 2>/dev/null
+echo "attempt $FC_TASK_ATTEMPT_ID"
+exit 1
+"""
+    server = Server(tmp_path / "server", PAILOT_ENGINE="docker", **docker.engine.environment)
+    try:
+        me = server.client(tmp_path / "me")
+        assert (
+            submit(me, docker.job(role("until [ -e go ]; do touch up; sleep 0.05; done; echo fine"), name="beside")).status == 0
+        )
+        up = wait_for(lambda: list((tmp_path / "server").glob("home/jobs/*/attempts/0/tasks/main-0/work/up")), SECONDS, "a task")
+        text = docker.job(
+            role(spoil, retries=1, listed="last"),
+            name="spoils",
+            prerequisites="  - {name: last, type: script, callbacks: [{event: containerExit, commands: [echo last]}]}",
+        )
+        assert submit(me, text).status == 0
+        assert me.pailot("wait", "spoils", timeout=SECONDS).status == 1
+        log = me.pailot("logs", "spoils").out
+        assert "attempt 1" in log
+        assert "sees" not in log
+        assert "canary-of-root" not in log
+        for words in (["show", "spoils"], ["why", "spoils"], ["ps"], ["events", "spoils"]):
+            done = me.pailot(*words)
+            assert done.status == 0, done
+            assert "canary-of-root" not in done.out
+        up[0].with_name("go").touch()
+        assert me.pailot("wait", "beside", timeout=SECONDS).status == 0
+        assert canary.read_text() == "canary-of-root"
+    finally:
+        server.close()
+    docker.nothing_left()
+
+
 # The documentation
 
 

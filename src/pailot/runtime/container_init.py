@@ -6,7 +6,7 @@ from the shim is then at its end.
 
 Words from the shim, a line each: `run NAME` a script, `keep` what runs now, `left` asks how many other processes there
 are, `term` and `kill` send them a signal, `file NAME END` is followed by lines for a file in memory up to the line END,
-`bye` is the end. Answers: `hello SHELL`, `ended NAME STATUS HOW KILLS`, `left NUMBER`.
+`bye` is the end. Answers: `hello SHELL`, `ended NAME STATUS HOW KILLS`, `left NUMBER`; and `over`, at an end of its own.
 A signal from outside (`docker kill -s`) does the same: SIGTERM as `term`, SIGUSR1 as `kill`.
 """
 
@@ -129,4 +129,6 @@ trap 'from_outside TERM' TERM
 trap 'from_outside KILL' USR1
 printf 'hello %s\n' "$kind" >&4
 while kill -0 "$listener" 2>/dev/null; do wait "$listener"; done
+# Who kills this process from outside leaves it no time for that.
+printf 'over\n' >&4
 """

@@ -12,7 +12,7 @@ import signal
 import time
 
 from ..lifecycle import exit_classes
-from . import container_init, docker_api
+from . import careful_files, container_init, docker_api
 from .atomic_json import read_record, write_record
 from .masking import mask_text
 from .shim import FAILED, LEFTOVER_SECONDS, SUCCEEDED, Shim, with_secrets
@@ -29,6 +29,9 @@ ENGINE_SECONDS = 20.0
 """How long an engine may take for a small thing before we do without its answer."""
 LOOK_SECONDS = 2.0
 POLL_SECONDS = 0.05
+LONGEST_WORD = 4096
+INSIDE = "inside"
+"""Below the folder of a task attempt: all of it that the container can change. Logs and records are beside it."""
 PIPEFAIL = "set -o errexit -o nounset -o pipefail\n"
 NO_PIPEFAIL = "set -o errexit -o nounset\n"
 DAEMON_IS_DOWN = (
@@ -42,7 +45,8 @@ class ContainerShim(Shim):
 
     def __init__(self, task: Task, channel: int, liveness: int) -> None:
         super().__init__(task, channel, liveness)
-        self.control = self.events = self.errors = -1
+        self.control = self.events = self.errors = self.inside_folder = -1
+        self.inside = ""
         self.client = 0
         """The engine's `run`, and how it ended."""
         self.client_status: int | None = None
@@ -55,6 +59,10 @@ class ContainerShim(Shim):
         """Whether it was we who sent a signal."""
         self.gone = True
         """Whether no process of the container is left."""
+        self.over = False
+        """Whether its first process said that it ends by itself."""
+        self.began = 0.0
+        self.signalled_outside: bool | None = None
         self.end: exit_classes.End | None = None
         self.last: tuple[str, exit_classes.End] | None = None
 
@@ -78,6 +86,7 @@ class ContainerShim(Shim):
             how = "/bin/sh" if self.shell == "sh" else "/bin/sh, which has no pipefail either"
             self.output.line(f"pailot: the image {self._container.image} has no bash; commands run in {how}")
         self.last = super()._run_phases(environment, group)
+        self._outcome(self.last[1])  # who ended it is asked while the container is there
         return self.last
 
     @property
@@ -90,23 +99,28 @@ class ContainerShim(Shim):
         self.name = f"{made.name}-{self.attempt}"
         self.heard = self.said = b""
         self.shell = self.lost = self.unstarted = ""
-        self.kills, self.asked, self.gone = 0, False, False
+        self.kills, self.asked, self.gone, self.over = 0, False, False, False
+        self.began, self.signalled_outside = time.time(), None
         self.client_status = None
         write_record(
             os.path.join(self.task.folder, "container.json"),
             {"command": list(made.command), "name": self.name, "memory": made.memory_folder, "mark": self.mark},
             durable=False,
         )
-        script = os.path.join(self.folder, "inside.sh")
-        with open(script, "w") as stream:
-            stream.write(container_init.SCRIPT)
+        careful_files.write_new(self.inside_folder, "inside.sh", container_init.SCRIPT.encode())
         self._open_pipes()
-        inside_words = [script, self.folder, made.memory_folder or self.folder, self.task.work_dir]
+        inside_words = [
+            os.path.join(self.inside, "inside.sh"),
+            self.inside,
+            made.memory_folder or self.inside,
+            self.task.work_dir,
+        ]
+        shown = [*made.words, *docker_api.mount(self.inside)]
         words = [
-            *made.command, "run", "--detach", *(["--rm"] if made.removes_itself else []), "--name", self.name, *made.words,
+            *made.command, "run", "--detach", *(["--rm"] if made.removes_itself else []), "--name", self.name, *shown,
             "--entrypoint", "/bin/sh", made.image, *inside_words,
         ]  # fmt: skip
-        asked = docker_api.body(made.words) if made.socket else None
+        asked = docker_api.body(shown) if made.socket else None
         if asked is not None:
             asked |= {"Image": made.image, "Entrypoint": ["/bin/sh"], "Cmd": inside_words}
         try:
@@ -138,12 +152,8 @@ class ContainerShim(Shim):
                 self.gone = True
 
     def _open_pipes(self) -> None:
-        for name in ("control", "events"):
-            path = os.path.join(self.folder, name)
-            if not os.path.exists(path):
-                os.mkfifo(path, 0o600)
-        self.control = os.open(os.path.join(self.folder, "control"), os.O_RDWR | os.O_CLOEXEC)
-        self.events = os.open(os.path.join(self.folder, "events"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        self.control = careful_files.open_fifo(self.inside_folder, "control", os.O_RDWR)
+        self.events = careful_files.open_fifo(self.inside_folder, "events", os.O_RDONLY)
         self.poller.register(self.events, select.POLLIN)
 
     def _begin_client(self, words: Sequence[str], asked: dict[str, Any] | None) -> None:
@@ -255,8 +265,7 @@ class ContainerShim(Shim):
 
     def _bring(self, name: str, text: str, shown: str) -> None:
         """A file for the container: on the disk, or in memory if a secret is in it."""
-        with open(os.path.join(self.folder, name), "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
-            stream.write(shown)
+        careful_files.write_new(self.inside_folder, name, shown.encode("utf-8", "surrogateescape"))
         if text != shown:
             mark = f"end-{os.urandom(8).hex()}"
             self._say(f"file {name} {mark}\n{text.rstrip(chr(10))}\n{mark}")
@@ -264,13 +273,22 @@ class ContainerShim(Shim):
     def _how_it_ended(self) -> exit_classes.End:
         if self.end is not None:
             return self.end
-        record = _end_record(os.path.join(self.folder, f"{self.running}.end"))
+        record = self._end_record(f"{self.running}.end")
         if record is not None:
             self.kills = max(self.kills, record[1])
             return record[0]
-        if not self._stop() and not self.broken:
+        if self.over:
+            self.unstarted = "ended its container itself: it killed processes that are not its own"
+        elif not self._stop() and not self.broken:
             self.lost = "its container was ended from outside, not by Pailot"
         return exit_classes.End(None, signal.SIGKILL)
+
+    def _end_record(self, name: str) -> tuple[exit_classes.End, int] | None:
+        try:
+            text = careful_files.read_regular(name, LONGEST_WORD, folder=self.inside_folder).decode("ascii", "replace")
+        except OSError:
+            return None
+        return _end(text.split()) if text.endswith("\n") else None
 
     def _end_script(self, *, polite: bool) -> None:
         if not self._kill_now() and not self.broken:
@@ -320,16 +338,17 @@ class ContainerShim(Shim):
         self._end_container()  # not by killing what is below us: Podman's own process must be left to clear away
 
     def _new_exports(self) -> str:
-        folder = self._container.memory_folder or self.folder
-        self.exports_path = os.path.join(folder, "exports")
+        self.inside = os.path.join(self.folder, INSIDE)
+        if self.inside_folder >= 0:
+            os.close(self.inside_folder)
+        os.makedirs(self.inside, mode=0o700, exist_ok=True)
+        self.inside_folder = careful_files.open_folder(self.inside)
+        self.exports_path = os.path.join(self._container.memory_folder or self.inside, "exports")
         return self.exports_path
 
     def _new_stream(self, stream: str) -> tuple[int, int]:
-        path = os.path.join(self.folder, f"{stream}.pipe")
-        if not os.path.exists(path):
-            os.mkfifo(path, 0o600)
-        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        return reader, os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        reader = careful_files.open_fifo(self.inside_folder, f"{stream}.pipe", os.O_RDONLY)
+        return reader, os.open(f"/proc/self/fd/{reader}", os.O_WRONLY | os.O_CLOEXEC)  # the same one, whatever has its name now
 
     # Records
 
@@ -340,7 +359,7 @@ class ContainerShim(Shim):
         outcome = super()._outcome(end)
         if outcome != FAILED:
             return outcome
-        if not self.lost and not self.asked and os.path.exists(os.path.join(self.folder, "told")):
+        if not self.lost and not self.asked and os.path.lexists(os.path.join(self.inside, "told")) and self._was_signalled():
             self.lost = "its container was stopped from outside, not by Pailot"
         return LOST if self.lost else outcome
 
@@ -349,6 +368,23 @@ class ContainerShim(Shim):
 
     def _in_other_words(self, outcome: str) -> str:
         return self.lost if outcome == LOST else self.unstarted if outcome == FAILED else ""
+
+    def _was_signalled(self) -> bool:
+        """Whether the engine sent a signal to the container for somebody: a task may send the same one from inside.
+
+        An engine that does not answer is no fault of the task's.
+        """
+        if self.signalled_outside is None:
+            since = ["--since", f"{self.began:.0f}", "--until", f"{time.time() + 1:.0f}", "--filter", f"container={self.name}"]
+            for words, nothing in (
+                (["inspect", "--format", "{{.State.Status}}", self.name], b"running"),  # Podman says `stopping`
+                (["events", *since, "--filter", "event=kill", "--filter", "event=stop"], b""),  # Docker tells who asked
+            ):
+                printed: list[bytes] = []
+                self.signalled_outside = self._command(*words, into=printed) != 0 or b"".join(printed).strip() != nothing
+                if self.signalled_outside:
+                    break
+        return bool(self.signalled_outside)
 
     # Talking to the container and to its engine
 
@@ -369,17 +405,27 @@ class ContainerShim(Shim):
         if self._command("kill", "--signal", name, self.name) != 0:
             self._say(line)
 
-    def _command(self, *words: str) -> int | None:
-        """A small command of the engine; its exit status, or None if it takes too long."""
+    def _command(self, *words: str, into: list[bytes] | None = None) -> int | None:
+        """A small command of the engine; its exit status, or None if it takes too long. What it prints goes `into` a list."""
         status: list[int] = []
+        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK) if into is not None else (-1, -1)
         try:
-            pid = _spawn([*self._container.command, *words], -1)
+            pid = _spawn([*self._container.command, *words], -1, writer)
         except OSError:
             return 127
+        finally:
+            if writer >= 0:
+                os.close(writer)
         self.commands[pid] = status.append
         self._wait(lambda: bool(status), ENGINE_SECONDS)
         if not status:
             os.kill(pid, signal.SIGKILL)
+        if into is not None:
+            try:
+                into.append(os.read(reader, 1 << 16))  # a pipe holds as much: more is not waited for
+            except BlockingIOError:
+                pass
+            os.close(reader)
         return status[0] if status else None
 
     def _collected(self, pid: int, status: int) -> None:
@@ -419,20 +465,25 @@ class ContainerShim(Shim):
                     self.gone = True
                     self._forget(self.events)
                 return
-            *lines, self.heard = (self.heard + data).split(b"\n")
+            *lines, rest = (self.heard + data).split(b"\n")
+            self.heard = rest[:LONGEST_WORD]
             for line in lines:
                 self._heard(line.decode("ascii", "replace").split())
 
     def _heard(self, words: Sequence[str]) -> None:
-        if words[:1] == ["hello"]:
+        """What the task itself may have said in place of our script is no word, and harms nobody."""
+        if len(words) == 2 and words[0] == "hello":
             self.shell = words[1]
-        elif words[:1] == ["left"]:
-            self.answers.append(int(words[1]))
-        elif words[:1] == ["ended"]:
-            end, kills = _end(words[2:])
-            self.kills = max(self.kills, kills)
-            if words[1] == self.running:
-                self.end = end
+        elif len(words) == 2 and words[0] == "left" and _is_number(words[1]):
+            self.answers[:] = [int(words[1])]
+        elif words == ["over"]:
+            self.over = True
+        elif len(words) > 2 and words[0] == "ended":
+            found = _end(words[2:])
+            if found is not None:
+                self.kills = max(self.kills, found[1])
+                if words[1] == self.running:
+                    self.end = found[0]
 
 
 def clean_up(folder: str, *, wait: bool) -> None:
@@ -461,33 +512,32 @@ def entering(task_folder: str, attempt_folder: str, wanted: str | None, *, termi
         'if [ -n "$3" ]; then exec $shell -c "$3"; else exec $shell -i; fi'
     )
     words = [*record["command"], "exec", "--interactive", *(["--tty"] if terminal else []), record["name"]]
-    return [*words, "/bin/sh", "-c", script, "sh", attempt_folder, record["memory"] or attempt_folder, wanted or ""]
+    inside = os.path.join(attempt_folder, INSIDE)
+    return [*words, "/bin/sh", "-c", script, "sh", inside, record["memory"] or inside, wanted or ""]
 
 
-def _spawn(words: Sequence[str], errors: int) -> int:
+def _spawn(words: Sequence[str], errors: int, output: int = -1) -> int:
     files: list[Any] = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+        (os.POSIX_SPAWN_DUP2, output, 1) if output >= 0 else (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
         (os.POSIX_SPAWN_DUP2, errors, 2) if errors >= 0 else (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
     ]
     ignored = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGTERM, signal.SIGCHLD)
     return os.posix_spawnp(words[0], list(words), os.environ, file_actions=files, setpgroup=0, setsigdef=ignored)
 
 
-def _end(words: Sequence[str]) -> tuple[exit_classes.End, int]:
-    status, how, kills = int(words[0]), words[1], int(words[2])
+def _end(words: Sequence[str]) -> tuple[exit_classes.End, int] | None:
+    """How a script ended, and how often the kernel killed for memory; None if these are not the words for it."""
+    if len(words) != 3 or not _is_number(words[0]) or not _is_number(words[2]):
+        return None
+    status, how, kills = min(int(words[0]), 255), words[1], int(words[2])
     if how == "signal" and status > 128:
         return exit_classes.End(None, status - 128), kills
     return exit_classes.End(status, None), kills
 
 
-def _end_record(path: str) -> tuple[exit_classes.End, int] | None:
-    try:
-        with open(path) as stream:
-            text = stream.read()
-    except OSError:
-        return None
-    return _end(text.split()) if text.endswith("\n") else None
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
 
 
 def _quoted(value: str) -> str:

@@ -21,6 +21,17 @@ AGAIN_SECONDS = 0.5
 _SIZES = {"--memory": "Memory", "--memory-swap": "MemorySwap", "--shm-size": "ShmSize"}
 
 
+def mount(source: str, target: str = "", *, read_only: bool = False) -> tuple[str, str]:
+    """The words that show a file or folder of this machine in the container, by default at the same path."""
+    fields = ["type=bind", f"source={source}", f"target={target or source}", *(["readonly"] if read_only else [])]
+    return "--mount", ",".join(_field(each) for each in fields)
+
+
+def _field(text: str) -> str:
+    """The engines read these as a line of CSV."""
+    return '"' + text.replace('"', '""') + '"' if set(text) & set(',"') else text
+
+
 def body(words: Sequence[str]) -> dict[str, Any] | None:
     """What the daemon is asked for by the words of `run`, each option with its value; None if one is not among the plain."""
     host: dict[str, Any] = {"Mounts": []}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pailot.engines.docker import run_arguments
 from pailot.runtime import docker_api
 
 
 def test_plain_words_become_one_question() -> None:
     asked = docker_api.body(
         [
-            *run_arguments.mount("/data", "/mnt/data", read_only=True),
+            *docker_api.mount("/data", "/mnt/data", read_only=True),
             "--memory", "200m", "--memory-swap", "200m", "--cpus", "2", "--shm-size", "64m",
             "--label", "pailot.job=me~a=b", "--user", "5:6", "--tmpfs", "/run/x:rw,size=1m",
             "--log-driver", "none", "--network", "host", "--pull", "never", "--env", "a-b=c",
@@ -36,7 +35,7 @@ def test_plain_words_become_one_question() -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [("--gpus", "all"), ("--network", "other"), ("--publish", "1:1"), ("--device", "/dev/x"), run_arguments.mount("/a, b")],
+    [("--gpus", "all"), ("--network", "other"), ("--publish", "1:1"), ("--device", "/dev/x"), docker_api.mount("/a, b")],
 )
 def test_others_are_left_to_the_program(more: tuple[str, str]) -> None:
     assert docker_api.body(more) is None

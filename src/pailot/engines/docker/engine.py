@@ -7,6 +7,7 @@ import os
 from ...data.addresses import folder_of
 from ...data.ml_mounts import CONTAINED
 from ...runtime import container_shim  # noqa: F401  # or each shim would load it by itself
+from ...runtime.docker_api import mount
 from ...runtime.task_spec import Container
 from ..base import EngineError
 from ..local.engine import LocalEngine, too_much
@@ -83,8 +84,7 @@ class DockerEngine(LocalEngine):
         self.program = yield from self._bring_images(attempt, stopped)
         self._sweep(self.program)
         provided = yield from super()._provide(attempt, works, stopped)
-        brought = {_to_mount(path, attempt) for paths in provided.values() for path in paths.values()}
-        self._fetched = {folder for folder in brought if not f"{folder}/".startswith(f"{attempt.folder}/")}
+        self._fetched = {_to_mount(path, attempt) for paths in provided.values() for path in paths.values()}
         self._common = ()
         return provided
 
@@ -126,10 +126,10 @@ class DockerEngine(LocalEngine):
         program, chosen = self._program, self.choices
         run = os.path.basename(os.path.dirname(os.path.dirname(attempt.folder)))
         common = [
-            *(run_arguments.work_mount(_base(attempt)) if attempt.cwd or attempt.work_dir else ()),
-            *run_arguments.mount(attempt.folder),
-            *run_arguments.mount(attempt.checkpoints),
-            *(word for each in sorted({*self._fetched, *self.roots}) for word in run_arguments.mount(each, read_only=True)),
+            *_work_mount(attempt),
+            *mount(os.path.join(attempt.folder, "peers.json"), read_only=True),
+            *mount(attempt.checkpoints),
+            *(word for each in sorted({*self._fetched, *self.roots}) for word in mount(each, read_only=True)),
             *run_arguments.more_mounts(chosen.mounts),
             *run_arguments.storages(attempt.plan, chosen.storages),
             *run_arguments.user(program, chosen.user),
@@ -165,8 +165,9 @@ class DockerEngine(LocalEngine):
         run = os.path.basename(os.path.dirname(os.path.dirname(attempt.folder)))
         mine = [
             *self._common,
+            *self._own_mounts(task),
             *(word for each in self._mounts(task)
-              for word in run_arguments.mount(each.source, each.target, read_only=each.read_only)),
+              for word in mount(each.source, each.target, read_only=each.read_only)),
             "--label", f"{LABEL}.task={task.role}:{task.index}",
             *run_arguments.limits(program, role.resources, machine.cpus()),
             *run_arguments.devices(program, role.resources, gpus),
@@ -193,6 +194,18 @@ class DockerEngine(LocalEngine):
         )
         return task.replace(environment=environment, container=made, memory_mb=0, cpus=0)
 
+    def _own_mounts(self, task: Task) -> list[str]:
+        """Of the run's folder, only what the task works with. Its logs are for reading; no record of ours is there."""
+        logs, home = os.path.join(task.folder, "attempts"), os.path.join(task.folder, "home")
+        os.makedirs(logs, mode=0o700, exist_ok=True)
+        shown = [*mount(logs, read_only=True)]
+        if f"{task.work_dir}/".startswith(f"{task.folder}/"):
+            shown += mount(task.work_dir)
+        if not run_arguments.is_root(self._program, self.choices.user):
+            os.makedirs(home, mode=0o700, exist_ok=True)
+            shown += mount(home)
+        return shown
+
     def _mounts(self, task: Task) -> list[Mount]:
         """What the task sees below /ml, if the job has channels."""
         if (task.role, task.index) not in self.views:
@@ -211,7 +224,6 @@ class DockerEngine(LocalEngine):
         if not run_arguments.is_root(program, self.choices.user):
             # Root has a home in every image; this user is in no image's list of users.
             home = os.path.join(task.folder, "home")
-            os.makedirs(home, exist_ok=True)
             told |= {"HOME": home, "USER": task.environment["PAI_USER_NAME"], "LOGNAME": task.environment["PAI_USER_NAME"]}
         if any(gpu.uuid for gpu in gpus):
             told["CUDA_VISIBLE_DEVICES"] = ",".join(str(number) for number in range(len(gpus)))  # counted anew inside
@@ -223,10 +235,12 @@ class DockerEngine(LocalEngine):
             self.network = ""
 
 
-def _base(attempt: Attempt) -> str:
-    """The folder where tasks work that is the user's own. A server has none: its tasks work below the attempt's folder."""
+def _work_mount(attempt: Attempt) -> tuple[str, ...]:
+    """The folder where the job was started, or that was named for it; tasks of a server have only one of their own."""
+    if not attempt.cwd and not attempt.work_dir:
+        return ()
     base = attempt.cwd if attempt.work_dir in ("", workdir.SHARED) else os.path.join(attempt.cwd, attempt.work_dir)
-    return os.path.abspath(os.path.expanduser(base))
+    return run_arguments.work_mount(os.path.abspath(os.path.expanduser(base)))
 
 
 def _to_mount(path: str, attempt: Attempt) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ...runtime.docker_api import mount
 from ..base import EngineError
 from .container_cli import DOCKER, PODMAN
 
@@ -22,17 +23,6 @@ CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")
 _OF_THE_IMAGE = frozenset(
     "/ /bin /boot /dev /etc /lib /lib32 /lib64 /proc /root /run /sbin /sys /usr /usr/bin /usr/lib /usr/local /var".split()
 )
-
-
-def mount(source: str, target: str = "", *, read_only: bool = False) -> tuple[str, str]:
-    """A folder of this machine in the container, by default at the same path."""
-    fields = ["type=bind", f"source={source}", f"target={target or source}", *(["readonly"] if read_only else [])]
-    return "--mount", ",".join(_field(each) for each in fields)
-
-
-def _field(text: str) -> str:
-    """The engines read these as a line of CSV."""
-    return '"' + text.replace('"', '""') + '"' if set(text) & set(',"') else text
 
 
 def work_mount(folder: str) -> tuple[str, str]:

@@ -1,0 +1,136 @@
+"""Files in folders that a task's processes can change, opened as what a stranger may have put there.
+
+A link is not followed, whatever is no regular file is not opened (a FIFO would block, a device act), and nothing is read
+beyond a bound. What is not as it should be counts as not there: `Spoilt` is an OSError.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+LARGEST_RECORD_BYTES = 64 << 20
+LARGEST_JOURNAL_BYTES = 256 << 20
+_PATH = getattr(os, "O_PATH", 0)  # Linux has it
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Spoilt(OSError):
+    """A file is a link, a folder, a FIFO, a device, or too large."""
+
+    def __init__(self, path: str, words: str) -> None:
+        super().__init__(errno.EINVAL, words, path)
+
+
+def open_folder(path: str, below: str = "") -> int:
+    """A folder, which is no link; of one `below` another, no folder in between is a link either."""
+    if not below:
+        return _opened(path, _FOLDER, None)
+    current = os.open(below, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    for name in _steps(path, below):
+        try:
+            deeper = _opened(name, _FOLDER, current)
+        finally:
+            os.close(current)
+        current = deeper
+    return current
+
+
+def open_regular(path: str, flags: int = os.O_RDONLY, *, folder: int | None = None, below: str = "") -> int:
+    """A regular file: in an open `folder`, or `below` one, where no folder on the way is a link."""
+    if below:
+        parent = open_folder(os.path.dirname(path), below)
+        try:
+            return open_regular(os.path.basename(path), flags, folder=parent)
+        finally:
+            os.close(parent)
+    if not _PATH:
+        if not stat.S_ISREG(os.stat(path, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise Spoilt(path, "is no regular file")
+        return _opened(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, folder)
+    place = _opened(path, _PATH | os.O_NOFOLLOW | os.O_CLOEXEC, folder)  # which opens nothing yet
+    try:
+        if not stat.S_ISREG(os.fstat(place).st_mode):
+            raise Spoilt(path, "is no regular file")
+        return os.open(f"/proc/self/fd/{place}", flags | os.O_CLOEXEC)
+    finally:
+        os.close(place)
+
+
+def read_regular(
+    path: str, limit: int = LARGEST_RECORD_BYTES, *, folder: int | None = None, below: str = "", last: bool = False
+) -> bytes:
+    """All of a regular file; one above the limit is refused, or only the `last` of it is read."""
+    descriptor = open_regular(path, folder=folder, below=below)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size > limit:
+            if not last:
+                raise Spoilt(path, f"has {size} bytes, more than {limit}")
+            os.lseek(descriptor, size - limit, os.SEEK_SET)
+        pieces = []
+        while limit > 0:
+            piece = os.read(descriptor, min(1 << 20, limit))
+            if not piece:
+                break
+            pieces.append(piece)
+            limit -= len(piece)
+        return b"".join(pieces)
+    finally:
+        os.close(descriptor)
+
+
+def write_new(folder: int, name: str, data: bytes, mode: int = 0o600) -> None:
+    """Put a file into a folder in place of whatever has its name."""
+    _remove(folder, name)
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+    finally:
+        os.close(descriptor)
+
+
+def open_fifo(folder: int, name: str, flags: int) -> int:
+    """A FIFO in a folder, made if none is there; whatever else has its name makes room. It does not block."""
+    try:
+        if not stat.S_ISFIFO(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            _remove(folder, name)
+            os.mkfifo(name, 0o600, dir_fd=folder)
+    except FileNotFoundError:
+        os.mkfifo(name, 0o600, dir_fd=folder)
+    descriptor = _opened(name, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, folder)
+    if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Spoilt(name, "is no FIFO")
+    return descriptor
+
+
+def _opened(path: str, flags: int, folder: int | None) -> int:
+    try:
+        return os.open(path, flags, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise Spoilt(path, "is no regular file") from None
+        raise
+
+
+def _steps(path: str, below: str) -> list[str]:
+    relative = os.path.relpath(path, below)
+    steps = [] if relative == "." else relative.split(os.sep)
+    if os.pardir in steps:
+        raise Spoilt(path, f"is not below {below}")
+    return steps
+
+
+def _remove(folder: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        pass
+    except (IsADirectoryError, PermissionError):  # the second on systems where that is not said better
+        import shutil
+
+        shutil.rmtree(f"/proc/self/fd/{folder}/{name}", ignore_errors=True)
