@@ -6,6 +6,7 @@ import json
 import os
 
 from ..lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
+from ..runtime import careful_files
 from ..runtime.atomic_json import read_record
 from ..userruns.record_shapes import sound
 from ..userruns.run_folder import JobFolder
@@ -109,9 +110,11 @@ def journal(record: JobRecord) -> list[dict[str, Any]]:
 def new_lines(folder: str, offset: int) -> list[tuple[dict[str, Any], int]]:
     """The journal's entries from an offset on, each with the offset after it: who has heard it goes on from there."""
     try:
-        with open(os.path.join(folder, "journal"), "rb") as stream:
-            stream.seek(offset)
-            data = stream.read()
+        descriptor = careful_files.open_regular(os.path.join(folder, "journal"))
+        try:
+            data = os.pread(descriptor, careful_files.LARGEST_RECORD_BYTES, offset)
+        finally:
+            os.close(descriptor)
     except OSError:
         return []
     entries = []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 
+from . import careful_files
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -60,7 +62,7 @@ def place_record(path: str, data: dict[str, Any]) -> None:
     """Put a record where none is and nobody looks yet: half the work of `write_record`."""
     import json
 
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _PRIVATE)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE)
     try:
         view = memoryview(json.dumps(data).encode("ascii"))
         while view:
@@ -70,9 +72,11 @@ def place_record(path: str, data: dict[str, Any]) -> None:
 
 
 def read_record(path: str) -> dict[str, Any] | None:
-    """The record, or None where there is none or only what a crash of the machine left of one."""
-    content = _read(path)
-    return None if content is None else _parse(content)
+    """The record, or None where there is none, only what a crash of the machine left of one, or no regular file."""
+    try:
+        return _parse(careful_files.read_regular(path))
+    except (*_GONE, careful_files.Spoilt):
+        return None
 
 
 def append_line(target: int | str, data: dict[str, Any], *, durable: bool = False) -> None:
@@ -83,7 +87,7 @@ def append_line(target: int | str, data: dict[str, Any], *, durable: bool = Fals
     if isinstance(target, int):
         _append(target, line, durable)
         return
-    descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _PRIVATE)
+    descriptor = careful_files.open_own(target, os.O_RDWR | os.O_APPEND, _PRIVATE)
     try:
         _append(descriptor, line, durable)
     finally:
@@ -92,7 +96,11 @@ def append_line(target: int | str, data: dict[str, Any], *, durable: bool = Fals
 
 def read_lines(path: str) -> list[dict[str, Any]]:
     """The journal's entries; without those that were torn by a crash, the last one mostly."""
-    lines = [line for line in (_read(path) or b"").split(b"\n") if line]
+    try:
+        content = careful_files.read_regular(path, careful_files.LARGEST_JOURNAL_BYTES, last=True)
+    except (*_GONE, careful_files.Spoilt):
+        return []
+    lines = [line for line in content.split(b"\n") if line[:1] == b"{"]
     import json
 
     try:
@@ -107,7 +115,7 @@ def read_lines(path: str) -> list[dict[str, Any]]:
 
 def keep_reserve(folder: str, size: int = RESERVE_BYTES) -> None:
     """Set space aside in a folder, so that how something ended can be written even when the disk is full."""
-    descriptor = os.open(os.path.join(folder, "reserve"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(os.path.join(folder, "reserve"), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.posix_fallocate(descriptor, 0, size)
     finally:
@@ -143,7 +151,7 @@ def _become_record(reserve: str, path: str, data: dict[str, Any], full: OSError,
     import json
 
     try:
-        descriptor = os.open(reserve, os.O_WRONLY | os.O_CLOEXEC)
+        descriptor = os.open(reserve, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         raise full from None  # it is used up
     try:
@@ -226,24 +234,6 @@ def _ends_torn(descriptor: int) -> bool:
         return size > 0 and os.pread(descriptor, 1, size - 1) not in (b"\n", b"")
     except OSError:
         return False  # not opened for reading, or a pipe
-
-
-def _read(path: str) -> bytes | None:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except _GONE:
-        return None
-    try:
-        pieces: list[bytes] = []
-        while True:
-            piece = os.read(descriptor, 1 << 20)
-            if not piece:
-                return b"".join(pieces)
-            pieces.append(piece)
-    except IsADirectoryError:
-        return b""  # somebody's folder in its place: as good as damaged
-    finally:
-        os.close(descriptor)
 
 
 def _parse(text: bytes) -> dict[str, Any] | None:

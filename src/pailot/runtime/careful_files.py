@@ -11,7 +11,7 @@ import os
 import stat
 
 LARGEST_RECORD_BYTES = 64 << 20
-LARGEST_JOURNAL_BYTES = 256 << 20
+LARGEST_JOURNAL_BYTES = 64 << 20
 _PATH = getattr(os, "O_PATH", 0)  # Linux has it
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -81,6 +81,20 @@ def read_regular(
         os.close(descriptor)
 
 
+def open_own(path: str, flags: int, mode: int = 0o600) -> int:
+    """A regular file of ours in a folder, made if it is not there; what is none, a link for instance, makes room for one."""
+    wanted = flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = _opened(path, wanted, None)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+    except Spoilt:
+        pass
+    _remove(None, path)
+    return os.open(path, wanted | os.O_EXCL, mode)
+
+
 def write_new(folder: int, name: str, data: bytes, mode: int = 0o600) -> None:
     """Put a file into a folder in place of whatever has its name."""
     _remove(folder, name)
@@ -110,9 +124,9 @@ def open_fifo(folder: int, name: str, flags: int) -> int:
 
 def _opened(path: str, flags: int, folder: int | None) -> int:
     try:
-        return os.open(path, flags, dir_fd=folder)
+        return os.open(path, flags, 0o600, dir_fd=folder)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
             raise Spoilt(path, "is no regular file") from None
         raise
 
@@ -125,12 +139,12 @@ def _steps(path: str, below: str) -> list[str]:
     return steps
 
 
-def _remove(folder: int, name: str) -> None:
+def _remove(folder: int | None, name: str) -> None:
     try:
         os.unlink(name, dir_fd=folder)
     except FileNotFoundError:
         pass
     except (IsADirectoryError, PermissionError):  # the second on systems where that is not said better
-        import shutil
+        from .removing import remove_tree
 
-        shutil.rmtree(f"/proc/self/fd/{folder}/{name}", ignore_errors=True)
+        remove_tree(name if folder is None else f"/proc/self/fd/{folder}/{name}", ignore_errors=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from . import careful_files
 from .masking import Masker
 
 TYPE_CHECKING = False
@@ -75,7 +76,7 @@ class _File:
         self.offset = 0 if fresh else self._start + os.fstat(self._descriptor).st_size
 
     def _open(self) -> int:
-        return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        return careful_files.open_own(self._path, os.O_WRONLY | os.O_APPEND)
 
     def write(self, data: bytes) -> None:
         view = memoryview(data)
@@ -230,8 +231,8 @@ def _look(folder: str, stream: str) -> tuple[list[tuple[int, str]], int]:
     path = os.path.join(folder, stream)
     while True:
         try:
-            current = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
+            current = careful_files.open_regular(path)
+        except (FileNotFoundError, careful_files.Spoilt):
             segments = _segments(folder, stream)
             # The writer is between two files. Had it gone on while we looked, the first look might have missed a name.
             if _segments(folder, stream) == segments:
@@ -240,7 +241,7 @@ def _look(folder: str, stream: str) -> tuple[list[tuple[int, str]], int]:
         segments = _segments(folder, stream)
         try:
             # Still the same file: nothing was renamed while we looked. (Its number cannot be used anew, we hold it open.)
-            if os.path.samestat(os.stat(path), os.fstat(current)):
+            if os.path.samestat(os.lstat(path), os.fstat(current)):
                 return segments, current
         except FileNotFoundError:
             pass  # being rotated just now
@@ -263,11 +264,14 @@ def _end(folder: str, segments: list[tuple[int, str]]) -> int:
     if not segments:
         return 0
     start, name = segments[-1]
-    return start + os.stat(os.path.join(folder, name)).st_size
+    return start + os.lstat(os.path.join(folder, name)).st_size
 
 
 def _read_at(path: str, offset: int, limit: int) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        descriptor = careful_files.open_regular(path)
+    except careful_files.Spoilt:
+        return b""
     try:
         return os.pread(descriptor, limit, offset)
     finally:

@@ -17,7 +17,7 @@ import time
 from .. import credentials
 from ..lifecycle import exit_classes, retry
 from ..lifecycle.waits import milliseconds
-from . import cgroups, processes
+from . import careful_files, cgroups, processes
 from .atomic_json import DISK_FULL_STATUS, claim, free_reserve, is_full, read_record, write_record
 from .logs import tail
 from .masking import mask_text, text_masker
@@ -585,8 +585,7 @@ def write_environment(path: str, environment: dict[str, str], hidden: tuple[str,
 
 def read_environment(path: str) -> dict[str, str]:
     """What `write_environment` wrote."""
-    with open(path, "rb") as stream:
-        entries = stream.read().decode("utf-8", "replace").split("\0")
+    entries = careful_files.read_regular(path).decode("utf-8", "replace").split("\0")
     return dict(entry.split("=", 1) for entry in entries if "=" in entry)
 
 
@@ -601,7 +600,7 @@ def _childless() -> bool:
 
 def _write(path: str, text: str, mode: int) -> None:
     """A small file, without the layers that `open` would put above it."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    descriptor = careful_files.open_own(path, os.O_WRONLY | os.O_TRUNC, mode)
     try:
         rest = memoryview(text.encode())
         while rest:
@@ -653,7 +652,7 @@ def _shell_code(end: exit_classes.End) -> int:
 
 def _hold_lock(path: str) -> int:
     """A lock for as long as the shim lives: whoever can take it knows that the shim is gone."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    descriptor = careful_files.open_regular(path, os.O_RDWR)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     return descriptor
 

@@ -276,8 +276,7 @@ class Here:
             remove([row])
 
     def source(self) -> str:
-        with open(self.folder.file("job.yaml"), encoding="utf-8") as stream:
-            return stream.read()
+        return self.folder.read_text("job.yaml")
 
 
 def warn_of_gap(task: str, missing: int) -> None:

@@ -333,9 +333,10 @@ def _seal(home: str, folder: JobFolder, run_id: str, kept: Recorded, environment
 
 def kept_for(home: str, folder: JobFolder) -> Kept:
     """What was sealed for a run when it was started."""
+    from ..runtime import careful_files
+
     try:
-        with open(folder.file("secrets.sealed"), "rb") as stream:
-            sealed = stream.read()
+        sealed = careful_files.read_regular(folder.file("secrets.sealed"))
     except FileNotFoundError:
         return Kept()
     from ..store.secrets import SecretBox

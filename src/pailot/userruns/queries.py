@@ -10,7 +10,7 @@ from ..engines.registry import FOLLOWED
 from ..errors import PailotError
 from ..lifecycle.completion import Verdict
 from ..lifecycle.waits import capped
-from ..runtime import cleanup, processes
+from ..runtime import careful_files, cleanup, processes
 from ..runtime.atomic_json import DISK_FULL, is_full, read_record
 from ..settings import Settings
 from ..store.index import Index
@@ -374,7 +374,7 @@ def _free(path: str, *, wait: bool) -> bool:
     import fcntl
 
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = careful_files.open_regular(path, os.O_RDWR)
     except OSError:
         return True
     try:

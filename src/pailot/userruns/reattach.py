@@ -229,8 +229,7 @@ def _reread(folder: JobFolder, kept: Kept) -> tuple[Job, Plan]:
     from ..protocol import read
 
     record, changes = folder.job(), tuple(kept.changes())
-    with open(folder.file("job.yaml"), encoding="utf-8") as stream:
-        text = stream.read()
+    text = folder.read_text("job.yaml")
     shelf = Library.from_settings(())
     job = read(text, file="job.yaml", changes=changes, lenient=True, library=shelf.find, is_plugin=exists)
     job = job.replace(name=record["name"])

@@ -14,9 +14,11 @@ tasks/…/         claim, final.json, work, attempts/K/: stdout stderr all exit.
 from __future__ import annotations
 
 import os
+import stat
 import time
 
 from ..lifecycle.states import SUCCEEDED
+from ..runtime import careful_files
 from ..runtime.atomic_json import (
     DISK_FULL,
     append_line,
@@ -223,11 +225,12 @@ class JobFolder:
 
     def wake_driver(self) -> None:
         try:
-            control = os.open(self.file("control"), os.O_WRONLY | os.O_NONBLOCK)
+            control = os.open(self.file("control"), os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
             return  # nobody drives it
         try:
-            os.write(control, b"!")
+            if stat.S_ISFIFO(os.fstat(control).st_mode):
+                os.write(control, b"!")
         except BlockingIOError:
             pass  # enough wake-up calls are waiting
         finally:
@@ -237,7 +240,7 @@ class JobFolder:
         """The driver's lock, or None while another process holds it; closing the descriptor gives it back."""
         import fcntl
 
-        descriptor = os.open(self.file("lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = careful_files.open_own(self.file("lock"), os.O_RDWR)
         try:
             kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
             fcntl.flock(descriptor, kind if wait else kind | fcntl.LOCK_NB)
@@ -261,8 +264,12 @@ class JobFolder:
             pass  # not even a name fits
 
     def _write(self, name: str, text: str) -> None:
-        with open(self.file(name), "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+        with os.fdopen(careful_files.open_own(self.file(name), os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as stream:
             stream.write(text)
+
+    def read_text(self, name: str) -> str:
+        """A text of the folder, the job file for instance."""
+        return careful_files.read_regular(self.file(name)).decode("utf-8")
 
 
 def _if_there_is_space(write: Callable[[], None]) -> None:
@@ -279,13 +286,14 @@ def holder(claim: str) -> int | None:
     import fcntl
 
     try:
-        descriptor = os.open(claim, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = careful_files.open_regular(claim)
     except OSError:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return int(os.read(descriptor, 32) or b"0") or None
+        told = os.read(descriptor, 32)
+        return int(told) or None if told.isdigit() else None
     finally:
         os.close(descriptor)
     return None

@@ -220,8 +220,9 @@ def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_full_disk_is_reported_and_not_counted(tmp_path: Path) -> None:
-    (tmp_path / "stdout").symlink_to("/dev/full")
     writer = LogWriter(str(tmp_path), ["secret"])
+    with open("/dev/full", "wb") as full:
+        os.dup2(full.fileno(), writer._files["stdout"]._descriptor)
     writer.write("stderr", b"fine, sec")
     with pytest.raises(OSError, match="No space left") as caught:
         writer.write("stdout", b"lost")
@@ -255,7 +256,7 @@ def test_a_new_segment_that_cannot_be_opened_is_tried_again(tmp_path: Path, monk
     writer = LogWriter(str(tmp_path), [], rotate_bytes=4)
     writer.write("stdout", b"0123")
 
-    def fail(*_: object) -> int:
+    def fail(*_: object, **__: object) -> int:
         raise OSError(errno.EMFILE, "Too many open files")
 
     with monkeypatch.context() as patch:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[3] / "src"
-OURS = ["cgroups", "logs", "masking", "atomic_json"]
+OURS = ["cgroups", "logs", "masking", "atomic_json", "careful_files"]
 USE = """
 import sys, tempfile
 sys.path.insert(0, sys.argv[1])

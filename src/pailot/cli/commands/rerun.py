@@ -35,8 +35,7 @@ def run(args: Namespace) -> int:
 
     _, folder = find(args.file, current_user())
     try:
-        with open(folder.file("job.yaml"), encoding="utf-8") as stream:
-            text = stream.read()
+        text = folder.read_text("job.yaml")
     except UnicodeDecodeError:
         raise PailotError(f"{folder.file('job.yaml')} is damaged: it cannot be run again from there") from None
     overrides = changes(args)

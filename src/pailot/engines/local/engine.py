@@ -10,7 +10,7 @@ import time
 from ...lifecycle.states import LAUNCHER_LOST
 from ...planning import placement as placing
 from ...runtime import cgroups, cleanup, processes, rights
-from ...runtime.atomic_json import DISK_FULL, DISK_FULL_STATUS, place_record, read_record
+from ...runtime.atomic_json import DISK_FULL, DISK_FULL_STATUS, claim, place_record, read_record
 from ...runtime.shim import run_and_exit, which
 from ...runtime.shim_events import Channel
 from ...runtime.stop_reason import claim_stop
@@ -232,8 +232,7 @@ class LocalEngine:
         try:
             stands = claim_stop(attempt.folder, why, grace)
             if now:
-                with open(os.path.join(attempt.folder, "kill"), "w"):
-                    pass
+                claim(os.path.join(attempt.folder, "kill"), durable=False)
         except OSError:
             # Not even the reserve is left: better killed without a word than not stopped at all.
             for pid in self.shims:
