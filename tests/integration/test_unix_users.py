@@ -71,7 +71,7 @@ def test_variables_of_a_job_meet_no_process_of_root(way: Place) -> None:
         assert await state(team, "ann~loud") == "SUCCEEDED"
         assert b"nobody" in (await team.log(ANN, "ann~loud", "main", 0)).read()[0]
 
-    way.run(work, PAILOT_UNIX_USERS="ann=nobody")
+    way.run(work, PAILOT_UNIX_USERS="ann=nobody", PAILOT_STORAGE_FOLDERS=str(seen))
     left = list(seen.iterdir())
     kinds = {path.name.partition(".")[0] for path in left}
     assert {"loader", "bash-env", "path-bash"} <= kinds, kinds
