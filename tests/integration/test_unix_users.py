@@ -6,16 +6,16 @@ import os
 import pwd
 import stat
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pailot.jobserver.models import Caller
 from tests.acceptance.runs import job, role
-from tests.integration.test_team import ANN, Place, place, state
+from tests.integration.test_team import ANN, ROOT, Place, file_there, place, state
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pailot.jobserver.service import Team
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes of other users")
@@ -71,7 +71,7 @@ def test_variables_of_a_job_meet_no_process_of_root(way: Place) -> None:
         assert await state(team, "ann~loud") == "SUCCEEDED"
         assert b"nobody" in (await team.log(ANN, "ann~loud", "main", 0)).read()[0]
 
-    way.run(work, PAILOT_UNIX_USERS="ann=nobody", PAILOT_STORAGE_FOLDERS=str(seen))
+    way.run(work, PAILOT_UNIX_USERS="ann=nobody", PAILOT_STORAGE_FOLDERS=f"seen={seen}")
     left = list(seen.iterdir())
     kinds = {path.name.partition(".")[0] for path in left}
     assert {"loader", "bash-env", "path-bash"} <= kinds, kinds
@@ -93,3 +93,80 @@ def test_the_checkpoint_folder_is_where_the_record_says(way: Place) -> None:
 
     way.run(work, PAILOT_UNIX_USERS="ann=nobody")
     assert (treasure.stat().st_uid, stat.S_IMODE(treasure.stat().st_mode)) == (0, 0o700)
+
+
+def modes_below(folder: Path) -> dict[str, str]:
+    """What others may do with something of ours: nothing is as it should be. What tasks and users bring has modes of its own."""
+    found = {}
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in ("work", "tree")]
+        for name in (*folders, *files):
+            about = os.lstat(os.path.join(parent, name))
+            if about.st_mode & 0o077:
+                found[os.path.relpath(os.path.join(parent, name), folder)] = oct(stat.S_IMODE(about.st_mode))
+    return found
+
+
+def test_whatever_the_umask_all_that_is_made_is_ours_alone(place: Place) -> None:
+    from tests.acceptance.runs import Home
+
+    place.home.mkdir(mode=0o755)
+    alone = Home(place.folder / "alone")
+    (place.folder / "alone" / "home").mkdir()
+    before = os.umask(0)
+    try:
+
+        async def work(team: Team) -> None:
+            await team.submit(ANN, job(role("true", retries=1), name="a", more="secrets: {key: hush-hush}"))
+            assert await state(team, "ann~a") == "SUCCEEDED"
+            assert modes_below(place.home) == {}
+
+        place.run(work)
+        assert alone.run(job(role("true", instances=2))).status == 0
+        assert modes_below(alone.folder / "home") == {}
+    finally:
+        os.umask(before)
+        alone.close()
+
+
+def test_users_of_one_group_read_nothing_of_each_other(way: Place) -> None:
+    """Two Unix users with the same primary group, as `users` is on many machines."""
+    other = pwd.getpwnam("nobody")
+    mates = [each.pw_name for each in pwd.getpwall() if each.pw_gid == other.pw_gid and each.pw_uid not in (0, other.pw_uid)]
+    if not mates:
+        pytest.skip("no other user here has the group of nobody")
+
+    async def work(team: Team) -> None:
+        await team.submit(ANN, job(role("echo hush; touch up; while :; do sleep 0.05; done"), name="mine"))
+        folder = (await team.get(ANN, "ann~mine")).folder
+        await file_there(Path(folder) / "attempts/0/tasks/main-0/work/up")
+        inner = f"{folder}/attempts/0"
+        files = f"{inner}/peers.json {inner}/attempt.json {inner}/tasks/main-0/attempts/0/* {inner}/tasks/main-0/work/up"
+        peek = f"set +e; cat {files} 2>/dev/null; cat {inner}/tasks/main-0/attempts/0/main.sh; ls {inner} {inner}/tasks; true"
+        await team.submit(Caller("eve"), job(role(peek), name="peek"))
+        assert await state(team, "eve~peek") == "SUCCEEDED"
+        log = (await team.log(ROOT, "eve~peek", "main", 0)).read()[0].decode()
+        assert log.count("Permission denied") == 3, log
+        assert "hush" not in log
+        await team.stop(ANN, "ann~mine")
+        assert await state(team, "ann~mine") == "STOPPED"
+
+    way.run(work, PAILOT_UNIX_USERS=f"ann=nobody, eve={mates[0]}")
+
+
+def test_the_folder_of_jobs_may_be_a_link_of_the_administrator(way: Place) -> None:
+    (way.folder / "large").mkdir(mode=0o711)
+    (way.folder / "large/jobs").mkdir(mode=0o700)
+    way.home.mkdir(mode=0o700)
+    (way.home / "jobs").symlink_to(way.folder / "large/jobs")
+
+    async def work(team: Team) -> None:
+        await team.submit(
+            ANN, job(role("id -un; touch $PAI_CHECKPOINT_DIR/x; cat $PAI_PEERS_FILE >/dev/null; pwd -P"), name="linked")
+        )
+        assert await state(team, "ann~linked") == "SUCCEEDED"
+        log = (await team.log(ANN, "ann~linked", "main", 0)).read()[0].decode()
+        assert log.startswith("nobody\n")
+        assert "/large/jobs/" in log
+
+    way.run(work, PAILOT_UNIX_USERS="ann=nobody")

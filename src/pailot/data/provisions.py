@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from ..runtime.careful_files import make_folders
 from .addresses import OWN_MACHINE, WEB, parse
 from .download import from_http, from_store, pour
 from .folders import may_read, open_file, whoever_we_are
@@ -167,7 +168,7 @@ def _fetch(
     target = os.path.join(place, _file_name(source.shown))
     asked = time()
     try:
-        os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
+        make_folders(os.path.dirname(place))
         lock = _lock(f"{place}.lock")
         try:
             kept = _kept(place, target)
@@ -213,7 +214,7 @@ def _bring(
             _check_sum(source, news["sha256"], wanted)
         if os.path.isfile(part):
             os.chmod(part, 0o444)  # many tasks read it
-        os.makedirs(place, exist_ok=True)
+        make_folders(place)
         if os.path.isdir(part) or os.path.isdir(target):
             _remove(target)
         os.rename(part, target)

@@ -13,6 +13,7 @@ import os
 import re
 
 from ..data.unpacking import Amount, Limits, TooLarge
+from ..runtime.careful_files import private
 from ..runtime.removing import remove_tree
 from ..values import Value
 from .errors import BadRequest, NoSuchCode, QuotaExceeded
@@ -133,7 +134,7 @@ class CodeStore:
         """The archive as it came. What is too much is read to its end, since most clients listen only then, but not kept."""
         room = self.quota.left(await self._beside(self.usage, user)).bytes
         seen, size, fits = hashlib.sha256(), 0, True
-        with open(os.path.join(part, "archive.tar.gz"), "wb") as stream:
+        with open(os.path.join(part, "archive.tar.gz"), "wb", opener=private) as stream:
             async for piece in content:
                 seen.update(piece)
                 size += len(piece)
@@ -160,7 +161,7 @@ class CodeStore:
                 amount = await unpack_apart(os.path.join(part, "archive.tar.gz"), tree, limits, run_as)
         except TooLarge as error:
             raise (BadRequest(str(error)) if left == LARGEST else self._too_much()) from None
-        with open(os.path.join(part, "amount"), "w", encoding="ascii") as stream:
+        with open(os.path.join(part, "amount"), "w", encoding="ascii", opener=private) as stream:
             stream.write(f"{amount.bytes + size} {amount.places}")
 
     def _place(self, part: str, digest: str, user: str) -> None:
@@ -211,7 +212,7 @@ class CodeStore:
         """This user has sent it."""
         path = self._grant(digest, user)
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        with open(path, "ab"):
+        with open(path, "ab", opener=private):
             pass
 
     def _grant(self, digest: str, user: str) -> str:

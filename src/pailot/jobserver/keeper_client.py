@@ -9,6 +9,7 @@ import subprocess
 import sys
 from typing import cast  # as above
 
+from ..runtime.careful_files import private
 from .errors import Unavailable
 from .keeper import messages
 from .keeper.messages import TAKEN
@@ -109,7 +110,7 @@ def start(home: str, engine: str) -> int:
 
     It inherits nothing of ours: no descriptor, no terminal, no secret variable.
     """
-    with open(os.path.join(home, messages.LOG), "ab") as log:
+    with open(os.path.join(home, messages.LOG), "ab", opener=private) as log:
         done = subprocess.run(
             [sys.executable, "-P", "-c", _START, _package(), home, engine],
             stdin=subprocess.DEVNULL,

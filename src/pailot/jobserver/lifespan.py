@@ -47,7 +47,7 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
     home = settings.home
     os.makedirs(home, mode=0o700, exist_ok=True)
     jobs = os.path.join(home, "jobs")
-    os.makedirs(jobs, mode=0o700, exist_ok=True)
+    os.makedirs(jobs, mode=0o700, exist_ok=True)  # one that is a link is the administrator's
     _spread(jobs)
     lock = take_lock(home)
     try:

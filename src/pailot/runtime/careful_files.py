@@ -95,6 +95,23 @@ def open_own(path: str, flags: int, mode: int = 0o600) -> int:
     return os.open(path, wanted | os.O_EXCL, mode)
 
 
+def make_folders(path: str, *, exist_ok: bool = True) -> None:
+    """A folder, and all that lead to it, each for us alone whatever the umask is; those that are there stay as they are."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileNotFoundError:
+        make_folders(os.path.dirname(path))
+        make_folders(path, exist_ok=exist_ok)
+    except FileExistsError:
+        if not exist_ok or not os.path.isdir(path):
+            raise
+
+
+def private(path: str, flags: int) -> int:
+    """For `open(…, opener=private)`: whatever the umask is, the file is ours alone."""
+    return os.open(path, flags, 0o600)
+
+
 def write_new(folder: int, name: str, data: bytes, mode: int = 0o600) -> None:
     """Put a file into a folder in place of whatever has its name."""
     _remove(folder, name)

@@ -616,7 +616,7 @@ def _make(folder: str) -> bool:
     except FileExistsError:
         return False
     except FileNotFoundError:  # checkpoints on a node that does not see the home
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        careful_files.make_folders(folder)
     return True
 
 

@@ -416,6 +416,7 @@ def open_file(path: str, *, alone: bool = False) -> sqlite3.Connection:
 
     Who has it `alone` needs no file to share with others, for which a full disk has no room.
     """
+    _make_private(path)
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         if alone:
@@ -430,9 +431,18 @@ def open_file(path: str, *, alone: bool = False) -> sqlite3.Connection:
     return connection
 
 
+def _make_private(path: str) -> None:
+    """Whatever the umask is, the file is ours alone; SQLite makes those beside it with the same mode."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError:
+        pass  # SQLite says it better
+
+
 def _fill(fresh: str, rows: Iterable[JobRow]) -> int:
     """Write a file that nobody else sees yet: no care is needed until it is complete."""
     os.makedirs(os.path.dirname(fresh) or ".", 0o700, exist_ok=True)
+    _make_private(fresh)
     connection = sqlite3.connect(fresh, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = OFF")

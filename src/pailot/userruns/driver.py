@@ -18,6 +18,7 @@ from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ..lifecycle.states import FAILED, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
 from ..progress import Pace
 from ..runtime.atomic_json import DISK_FULL, is_full
+from ..runtime.careful_files import make_folders
 from ..values import Value
 
 TYPE_CHECKING = False
@@ -203,7 +204,7 @@ class Driver:
         path = self.folder.attempt(number)
         # By another driver, who is gone.
         begun = (self.resumes or self.engine.name in GO_ON) and os.path.isdir(path)
-        os.makedirs(path, exist_ok=begun)
+        make_folders(path, exist_ok=begun)
         self.folder.keep_reserve(path)
         surroundings = self.surroundings
         attempt = self._current = Attempt(

@@ -60,7 +60,7 @@ class JobFolder:
         """Make the folder; it is complete before anything is started."""
         import json
 
-        os.makedirs(path, mode=0o700)
+        careful_files.make_folders(path, exist_ok=False)
         os.mkfifo(os.path.join(path, "control"), 0o600)
         folder = cls(path)
         folder.keep_reserve(path)
@@ -69,8 +69,8 @@ class JobFolder:
 
     def fill(self, job: dict[str, Any], source: str, plan: str) -> None:
         """Everything that is known before the start; `job.json` comes last, and says that the folder is complete."""
-        os.makedirs(self.file("attempts"), mode=0o700, exist_ok=True)
-        os.makedirs(self.file("checkpoints"), exist_ok=True)
+        careful_files.make_folders(self.file("attempts"))
+        careful_files.make_folders(self.file("checkpoints"))
         self._write("job.yaml", source)
         self._write("plan.json", plan)
         write_record(self.file("job.json"), {"format": FORMAT, **job}, durable=False)  # the index is; a power cut ends the run

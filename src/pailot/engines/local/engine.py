@@ -11,6 +11,7 @@ from ...lifecycle.states import LAUNCHER_LOST
 from ...planning import placement as placing
 from ...runtime import cgroups, cleanup, processes, rights
 from ...runtime.atomic_json import DISK_FULL, DISK_FULL_STATUS, claim, place_record, read_record
+from ...runtime.careful_files import make_folders
 from ...runtime.shim import run_and_exit, which
 from ...runtime.shim_events import Channel
 from ...runtime.stop_reason import claim_stop
@@ -96,7 +97,7 @@ class LocalEngine:
         placement = self._place(attempt)
         folders = {(role.name, index): _task_folder(attempt, role.name, index) for role, index in tasks}
         for folder in folders.values():
-            os.makedirs(folder, mode=0o700)
+            make_folders(folder, exist_ok=False)
         works = workdir.prepare(
             attempt.cwd, [os.path.join(folder, "work") for folder in folders.values()], attempt.work_dir, [attempt.home]
         )
@@ -405,7 +406,7 @@ class LocalEngine:
         from ...data.addresses import folder_of
 
         ml = os.path.join(attempt.folder, "ml")
-        os.makedirs(ml, exist_ok=True)
+        make_folders(ml)
         wrapper: tuple[str, ...] = ()
         if chosen.mount and not attempt.sandbox and not self.contains:
             from ..preparation.sandbox import with_ml

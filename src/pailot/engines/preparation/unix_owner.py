@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from ...runtime import rights
+from ...runtime.careful_files import make_folders
 from ..base import EngineError
 
 TYPE_CHECKING = False
@@ -35,7 +36,7 @@ class Owner:
         """Make a folder, in one that is ours, that is theirs alone."""
         parent = os.path.dirname(folder)
         if not os.path.isdir(parent):
-            os.makedirs(parent, mode=rights.PRIVATE_MODE)
+            make_folders(parent)
             rights.let_pass(parent)
         try:
             os.mkdir(folder, rights.PRIVATE_MODE)

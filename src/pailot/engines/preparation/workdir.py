@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from ...runtime.careful_files import make_folders
 from ..base import EngineError
 
 TYPE_CHECKING = False
@@ -30,7 +31,7 @@ def prepare(cwd: str, folders: Sequence[str], mode: str = "", leave_out: Sequenc
     """
     if not cwd and not mode:
         for folder in folders:
-            os.makedirs(folder, exist_ok=True)
+            make_folders(folder)
         return list(folders)
     base = os.path.abspath(cwd if mode in ("", SHARED) else os.path.join(cwd, os.path.expanduser(mode)))
     if not os.path.isdir(base):
@@ -65,7 +66,7 @@ def _fill(base: str, names: Sequence[str], folders: Sequence[str]) -> None:
     """
     first = folders[0]
     for folder in folders:
-        os.makedirs(folder, exist_ok=True)
+        make_folders(folder)
         for name in names:
             target = f"{folder}/{name}"
             try:
