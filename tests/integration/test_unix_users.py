@@ -18,7 +18,7 @@ from tests.integration.test_team import ANN, ROOT, Place, file_there, place, sta
 if TYPE_CHECKING:
     from pailot.jobserver.service import Team
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes of other users")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes of other users")
 __all__ = ["place"]
 NOBODY, GAMES = pwd.getpwnam("nobody"), pwd.getpwnam("games")
 
@@ -38,6 +38,7 @@ def open_folder(path: Path) -> Path:
     return path
 
 
+@as_root
 def test_variables_of_a_job_meet_no_process_of_root(way: Place) -> None:
     """The loader, bash, Python and the search for programs all obey variables: each leaves a file, whose owner tells who did."""
     seen, programs = open_folder(way.folder / "seen"), open_folder(way.folder / "programs")
@@ -78,6 +79,7 @@ def test_variables_of_a_job_meet_no_process_of_root(way: Place) -> None:
     assert {path.name: path.stat().st_uid for path in left if path.stat().st_uid != NOBODY.pw_uid} == {}
 
 
+@as_root
 def test_the_checkpoint_folder_is_where_the_record_says(way: Place) -> None:
     from pailot.jobserver.errors import Invalid
 
@@ -129,6 +131,7 @@ def test_whatever_the_umask_all_that_is_made_is_ours_alone(place: Place) -> None
         alone.close()
 
 
+@as_root
 def test_users_of_one_group_read_nothing_of_each_other(way: Place) -> None:
     """Two Unix users with the same primary group, as `users` is on many machines."""
     other = pwd.getpwnam("nobody")
@@ -154,6 +157,7 @@ def test_users_of_one_group_read_nothing_of_each_other(way: Place) -> None:
     way.run(work, PAILOT_UNIX_USERS=f"ann=nobody, eve={mates[0]}")
 
 
+@as_root
 def test_the_folder_of_jobs_may_be_a_link_of_the_administrator(way: Place) -> None:
     (way.folder / "large").mkdir(mode=0o711)
     (way.folder / "large/jobs").mkdir(mode=0o700)
@@ -170,3 +174,19 @@ def test_the_folder_of_jobs_may_be_a_link_of_the_administrator(way: Place) -> No
         assert "/large/jobs/" in log
 
     way.run(work, PAILOT_UNIX_USERS="ann=nobody")
+
+
+def test_who_kills_his_own_shim_has_a_failed_job_that_is_not_tried_again_for_free(place: Place) -> None:
+    async def work(team: Team) -> None:
+        await team.submit(ANN, job(role("touch up; until [ -e go ]; do sleep 0.02; done; echo fine"), name="beside"))
+        folder = Path((await team.get(ANN, "ann~beside")).folder) / "attempts/0/tasks/main-0/work"
+        await file_there(folder / "up")
+        await team.submit(ANN, job(role("kill -9 $PPID; sleep 1000"), name="own", job_retries=1))
+        assert await state(team, "ann~own") == "FAILED"
+        record = await team.get(ANN, "ann~own")
+        assert "only its own user" in record.reason
+        assert (record.retries, record.attempts) == (1, 2)  # those that the job asks for, and no others
+        (folder / "go").touch()
+        assert await state(team, "ann~beside") == "SUCCEEDED"
+
+    place.run(work)

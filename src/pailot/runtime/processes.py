@@ -49,6 +49,15 @@ def mark(claim: int | str) -> str:
     return f"{about.st_dev:x}-{about.st_ino:x}"
 
 
+def memory_kills() -> str:
+    """How often the kernel has killed a process of this machine for want of memory; empty where it does not tell."""
+    try:
+        with open("/proc/vmstat") as stream:
+            return next((line.split()[1] for line in stream if line.startswith("oom_kill ")), "")
+    except OSError:
+        return ""
+
+
 def boot_id() -> str:
     """Which start of the machine this is."""
     try:

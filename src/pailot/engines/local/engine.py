@@ -7,10 +7,11 @@ import os
 import signal
 import time
 
+from ...lifecycle import exit_classes
 from ...lifecycle.states import LAUNCHER_LOST
 from ...planning import placement as placing
 from ...runtime import cgroups, cleanup, processes, rights
-from ...runtime.atomic_json import DISK_FULL, DISK_FULL_STATUS, claim, place_record, read_record
+from ...runtime.atomic_json import DISK_FULL, DISK_FULL_STATUS, claim, place_record, read_record, write_record
 from ...runtime.careful_files import make_folders
 from ...runtime.shim import run_and_exit, which
 from ...runtime.shim_events import Channel
@@ -59,6 +60,12 @@ class LocalEngine:
         """Told how far the inputs are on their way here."""
         self.shims: dict[int, tuple[str, int]] = {}
         self.ended: dict[tuple[str, int], int] = {}
+        self._killed: dict[tuple[str, int], int] = {}
+        """Tasks whose shims a signal ended, and which."""
+        self._ended_them = False
+        """Whether it was we who sent it."""
+        self._memory_kills = ""
+        """How often the kernel had killed for want of memory when the attempt began."""
         self._fresh: list[tuple[str, int]] = []
         """Tasks whose shims were collected, and that nobody has asked for yet."""
         self._without_space: set[tuple[str, int]] = set()
@@ -136,6 +143,8 @@ class LocalEngine:
         if not CHILDREN.crowded:
             gc.freeze()  # or each shim would soon copy all the memory that it shares with us
             which("bash", attempt.environment.get("PATH", os.defpath))  # or each shim would look for it
+        self._killed.clear()
+        self._memory_kills = processes.memory_kills() if CHILDREN.crowded else ""
         inherited = self._inherited(attempt)
         made: list[Task] = []
         self.began = time.time()
@@ -194,12 +203,13 @@ class LocalEngine:
         self._reap()
         fresh, self._fresh = self._fresh, []
         found = [self._observe_ended(attempt, role, index) for role, index in fresh]
-        for each in found:
+        for number, each in enumerate(found):
             folder = _task_folder(attempt, each.role, each.index)
             crashed = bool((each.final or {}).get("giveUp"))
             if crashed or (each.state != ENDED and not os.path.exists(os.path.join(folder, "final.json"))):
                 self._kill_orphans()
                 cleanup.clean_up(folder, wait=False)
+                found[number] = self._blamed(attempt, each)
         return sorted(found, key=lambda each: (each.final or {}).get("ended") or 0)
 
     def _observe_ended(self, attempt: Attempt, role: str, index: int) -> Observed:
@@ -211,6 +221,26 @@ class LocalEngine:
         self._take()  # its last words came before its end
         unknown = {"outcome": "failed", "diskFull": True, "reason": DISK_FULL, "exitCode": None, "ended": time.time()}
         return Observed(role, index, ENDED, self._unwritten.get((role, index), unknown))
+
+    def _blamed(self, attempt: Attempt, lost: Observed) -> Observed:
+        """A task whose shim was killed: lost by the platform, unless it can have done that itself and nobody else is known to.
+
+        On a server that is a failure of the job. What the platform loses is tried again for free, which nobody is to have.
+        """
+        number = self._killed.get((lost.role, lost.index))
+        may_have = CHILDREN.crowded and not self.contains and not attempt.run_as
+        if not number or not may_have or self._ended_them or processes.memory_kills() != self._memory_kills:
+            return lost
+        words = exit_classes.words(exit_classes.End(None, number))
+        final = {
+            "outcome": "failed", "exitCode": None, "signal": number, "phase": "main", "attempt": 0, "ended": time.time(),
+            "reason": f"the process that keeps it {words}, which only its own user can have done",
+        }  # fmt: skip
+        try:
+            write_record(os.path.join(_task_folder(attempt, lost.role, lost.index), "final.json"), final, durable=False)
+        except OSError:
+            pass  # the disk is full; what counts is what is returned
+        return Observed(lost.role, lost.index, ENDED, final)
 
     def changes(self) -> int:
         return self.channel.fileno()
@@ -236,6 +266,7 @@ class LocalEngine:
                 claim(os.path.join(attempt.folder, "kill"), durable=False)
         except OSError:
             # Not even the reserve is left: better killed without a word than not stopped at all.
+            self._ended_them = True
             for pid in self.shims:
                 processes.kill_all(pid)
             processes.send(self.shims, signal.SIGKILL)
@@ -525,8 +556,11 @@ class LocalEngine:
     def child_ended(self, pid: int, status: int) -> None:
         """One of our shims was collected."""
         task = self.shims.pop(pid)
-        if os.waitstatus_to_exitcode(status) == DISK_FULL_STATUS:
+        how = os.waitstatus_to_exitcode(status)
+        if how == DISK_FULL_STATUS:
             self._without_space.add(task)
+        elif how < 0:
+            self._killed[task] = -how
         self.ended[task] = pid
         self._fresh.append(task)
 
