@@ -9,6 +9,7 @@ import tarfile
 
 import pytest
 
+from .conftest import UNIX_USERS, unix_users
 from .http_server import Server, job
 
 TYPE_CHECKING = False
@@ -16,9 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@pytest.fixture(scope="module")
-def server(database: str) -> Iterator[Server]:
-    with Server(None, "--stop-jobs", PAILOT_DATABASE=database) as started:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql", UNIX_USERS])
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    settings = {}
+    if request.param == "postgresql":
+        settings = {"PAILOT_DATABASE": request.getfixturevalue("postgres").new_url()}
+    elif request.param == UNIX_USERS:
+        settings = unix_users("lister")
+    with Server(None, "--stop-jobs", **settings) as started:
         yield started
 
 

@@ -190,3 +190,18 @@ def test_who_kills_his_own_shim_has_a_failed_job_that_is_not_tried_again_for_fre
         assert await state(team, "ann~beside") == "SUCCEEDED"
 
     place.run(work)
+
+
+@as_root
+def test_a_python_that_others_cannot_read_is_named_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from pailot.jobserver.unix_users import UnixUsers, closed_python
+
+    (tmp_path / "closed/python").mkdir(parents=True)
+    (tmp_path / "closed").chmod(0o700)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "closed/python"))
+    told = closed_python(UnixUsers("ann=nobody", lambda _: None))
+    assert "cannot read this server's Python" in told
+    assert "\n" not in told
+    assert closed_python(UnixUsers("", lambda _: None)) == ""

@@ -80,3 +80,25 @@ def task_environment() -> dict[str, str]:
         home, name = "/", f"uid{os.geteuid()}"
     kept = {key: os.environ[key] for key in ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_HOME") if key in os.environ}
     return {"PATH": os.defpath, "LANG": "C.UTF-8", **kept, "HOME": home, "USER": name, "LOGNAME": name, "SHELL": "/bin/bash"}
+
+
+def closed_python(users: UnixUsers) -> str:
+    """What to tell an administrator whose Python other users cannot read; nothing where all is well.
+
+    Tasks need none of it. A child that fetches or publishes as another user has loaded what it needs before, but a driver
+    for S3 or another store may load more of itself later.
+    """
+    import sys
+
+    if not users.active or os.geteuid() != 0:
+        return ""
+    for place in (sys.prefix, sys.base_prefix, os.path.dirname(__file__)):
+        folder = os.path.realpath(place)
+        while folder != "/":
+            if not os.stat(folder).st_mode & 0o001:
+                return (
+                    f"other users cannot read this server's Python below {folder} (unix_users is set): tasks run, but data that "
+                    f"needs a driver may not be fetched as their user; install Pailot elsewhere, or: chmod o+x {folder}"
+                )
+            folder = os.path.dirname(folder)
+    return ""

@@ -51,7 +51,12 @@ def run(args: Namespace) -> int:
         return INVALID
     os.makedirs(settings.home, mode=0o700, exist_ok=True)
     gc.enable()
+    from ...jobserver.unix_users import UnixUsers, closed_python
     from ...server.uvicorn_server import serve
+
+    closed = closed_python(UnixUsers(settings["unix_users"], lambda _: None))
+    if closed:
+        print(f"pailot: {closed}", file=sys.stderr, flush=True)
 
     def ready(address: str, password: str | None) -> None:
         if args.json:
