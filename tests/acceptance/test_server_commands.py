@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,15 +18,20 @@ import pytest
 
 from pailot.cli.main import main
 
+from .conftest import UNIX_USERS, unix_users
 from .runs import Home, Result, job, role, wait_for
 from .servers import PASSWORD, Server, submit
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    started = Server(tmp_path_factory.mktemp("server"))
+@pytest.fixture(scope="module", params=["its own", UNIX_USERS])
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    settings = unix_users("ann", "bob", "eve", "dana") if request.param == UNIX_USERS else {}
+    folder = Path(tempfile.mkdtemp(prefix="pailot-server-"))
+    folder.chmod(0o711)  # the tasks' users pass through
+    started = Server(folder, **settings)
     yield started
     started.close()
+    shutil.rmtree(folder)
 
 
 @pytest.fixture
