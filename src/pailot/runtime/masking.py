@@ -40,8 +40,7 @@ def text_masker(secrets: Iterable[str]) -> Callable[[str], str]:
 
     def mask(text: str) -> str:
         errors = _errors(text)
-        masker = prepared.twin()
-        return (masker.feed(text.encode("utf-8", errors)) + masker.flush()).decode("utf-8", errors)
+        return prepared.whole(text.encode("utf-8", errors)).decode("utf-8", errors)
 
     return mask
 
@@ -56,14 +55,18 @@ class Masker:
 
     def twin(self) -> Masker:
         """A masker for another stream; the search for the secrets, dear to prepare, is shared."""
-        other = Masker(())
-        other._search = self._search
+        other = Masker.__new__(Masker)
+        other._search, other._held, other._covered = self._search, b"", 0
         return other
 
     @property
     def held(self) -> int | None:
         """How many bytes wait for the next chunk; None while some of them are behind a mask that has gone out."""
         return None if self._covered else len(self._held)
+
+    def whole(self, data: bytes) -> bytes:
+        """All of a text at once: no end of it waits for a next chunk."""
+        return self.twin()._emit(data, len(data)) if self._search.groups else data
 
     def feed(self, chunk: bytes) -> bytes:
         """What may be shown now. Only an end that is the beginning of a secret waits for the next chunk."""
