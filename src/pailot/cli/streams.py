@@ -9,8 +9,6 @@ import io
 import os
 import sys
 
-from ..printable import Styled, printable
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -25,7 +23,12 @@ class Output(io.TextIOWrapper):
     failed: OSError | None = None
 
     def write(self, text: str) -> int:
-        shown = text if isinstance(text, Styled) else printable(text, keep="\n\t")
+        if text != "\n" and type(text) is str and not text.isprintable():  # `printable.Styled` is a kind of str
+            from ..printable import printable
+
+            shown = printable(text, keep="\n\t")
+        else:
+            shown = text
         try:
             super().write(shown)
         except OSError as error:

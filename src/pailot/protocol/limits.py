@@ -48,15 +48,22 @@ class Allowance:
 
 
 def uses() -> Allowance:
-    message = f"the roles of this job use more than {JOB_LIMITS.USES:,} prerequisites and plugins, counted for each role"
-    return Allowance(JOB_LIMITS.USES, f"{message}; split the job")
+    return Allowance(JOB_LIMITS.USES, _TOO_MANY_USES)
 
 
 def rendered() -> Allowance:
-    size = f"{JOB_LIMITS.RENDERED // MIB} MiB"
-    return Allowance(JOB_LIMITS.RENDERED, f"with its templates replaced, this job is larger than {size}; use shorter values")
+    return Allowance(JOB_LIMITS.RENDERED, _TOO_LARGE)
 
 
 def inherited() -> Allowance:
-    message = f"the prerequisites of this job take over more than {JOB_LIMITS.INHERITED:,} keys from those they require"
-    return Allowance(JOB_LIMITS.INHERITED, f"{message}; shorten the chains of 'require'")
+    return Allowance(JOB_LIMITS.INHERITED, _TOO_MANY_KEYS)
+
+
+_TOO_MANY_USES = (
+    f"the roles of this job use more than {JOB_LIMITS.USES:,} prerequisites and plugins, counted for each role; split the job"
+)
+_TOO_LARGE = f"with its templates replaced, this job is larger than {JOB_LIMITS.RENDERED // MIB} MiB; use shorter values"
+_TOO_MANY_KEYS = (
+    f"the prerequisites of this job take over more than {JOB_LIMITS.INHERITED:,} keys from those they require;"
+    " shorten the chains of 'require'"
+)

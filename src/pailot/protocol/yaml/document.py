@@ -22,6 +22,10 @@ MOST_HIDDEN = 200
 """Lines are shown where there are so many secrets at most: each line would be searched for each of them."""
 
 
+SMALL = 8 * 1024
+"""In a text up to this size a place is found more quickly than all lines are."""
+
+
 class LIMITS:
     """What a document may be at most."""
 
@@ -170,11 +174,14 @@ class Document:
 
     def line(self, number: int) -> str:
         """The text of a line, counted from 1."""
-        lines = self._split()
+        lines = self.text.split("\n", number) if len(self.text) <= SMALL else self._split()
         return lines[number - 1] if number <= len(lines) else ""
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
         """Both count from 1; columns count characters."""
+        if len(self.text) <= SMALL:
+            line_start = self.text.rfind("\n", 0, offset) + 1
+            return self.text.count("\n", 0, offset) + 1, offset - line_start + 1
         from bisect import bisect_right
 
         self._split()
