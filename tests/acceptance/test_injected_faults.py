@@ -45,7 +45,7 @@ SURELY = {
     "Running-started", "Running-happened", "Driver-steps", "Driver-_attempt", "Driver-_drive", "Driver-_finish", "Driver-_stop",
     "LocalEngine-starting", "LocalEngine-_fork", "LocalEngine-changes", "LocalEngine-alive", "LocalEngine-close",
     "LocalEngine-child_ended", "LocalEngine-newly_ended", "LocalEngine-stop",
-    "Dispatcher-_start", "Dispatcher-_order_start", "Dispatcher-_heard", "Dispatcher-_change", "Dispatcher-_told",
+    "Dispatcher-_start", "Dispatcher-_order_start",
     "Dispatcher-_finish", "Dispatcher-_spawn_finish", "Dispatcher-_decide", "Notices-of_change", "Notices-_post",
 }  # fmt: skip
 """Steps that every server goes through with these jobs: were they not met, the test would show nothing."""

@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.job_options import NAMED, Option, options
 
 from .http_server import Answer, Server
@@ -97,6 +99,7 @@ def _no_json(word: str) -> None:
     raise AssertionError(f"{word} is no JSON")
 
 
+@pytest.mark.timeout(SECONDS + 600)
 def test_odd_values_beside_a_neighbour(tmp_path: Path) -> None:
     seed = int.from_bytes(os.urandom(4), "big")
     chosen, go, until = random.Random(seed), tmp_path / "go", time.monotonic() + SECONDS

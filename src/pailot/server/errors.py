@@ -6,6 +6,7 @@ from ..jobserver import accounts
 from ..jobserver import errors as team
 from ..protocol.problems import InvalidJob
 from ..store import StoreError
+from ..store.server import BadValue
 from ..store.server.tokens import BadToken
 from .toolkit.http import HttpError, Response, json_response
 
@@ -38,6 +39,7 @@ _CODES: tuple[tuple[type[Exception], int, str], ...] = (
     (team.Missing, 404, "NoJobError"),
     (team.ShuttingDown, 503, "ShuttingDownError"),
     (team.Unavailable, 503, "UnavailableError"),
+    (BadValue, 400, "InvalidParametersError"),
     (StoreError, 503, "UnavailableError"),
 )
 
