@@ -14,6 +14,8 @@ from typing import IO
 
 import pytest
 
+from pailot import loads
+
 from .openpai_stand_in import TOKEN, Openpai
 from .runs import Home, job, processes_with, role, wait_for
 from .servers import Server
@@ -217,6 +219,18 @@ def test_a_plain_openpai_is_asked_again_and_again(openpai: Openpai, you: Home) -
     assert "it was bad" in err
     assert not openpai.leaked, "the log service is not given our token"
     assert you.pailot("logs", "demo").out == "one\nthe key is ******.\nno end of line"
+
+
+@pytest.mark.parametrize("chosen", ["", "environment: {PYTHONUNBUFFERED: ''}"])
+def test_an_openpai_is_told_that_python_prints_at_once(openpai: Openpai, you: Home, chosen: str) -> None:
+    process = you.start(job(role("echo a\necho b"), options=chosen), "--quiet")
+    wait_for(lambda: openpai.submitted, SECONDS, "the submission")
+    (script,) = loads(openpai.submitted).task_roles["main"].commands
+    openpai.run()
+    openpai.end("SUCCEEDED", 0)
+    process.communicate(timeout=SECONDS)
+    added = "" if chosen else 'export PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}"; '
+    assert script.rstrip() == f"{added}echo a\necho b"
 
 
 def test_an_openpai_that_is_away_is_unknown_and_nothing_is_doubled(openpai: Openpai, you: Home) -> None:

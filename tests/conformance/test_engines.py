@@ -81,6 +81,14 @@ def test_the_environment_tells_of_the_job_and_its_tasks(place: Place) -> None:
     assert {(each["role"], each["index"]) for each in peers["peers"]} >= {("worker", 0), ("worker", 1), ("ps_server", 0)}
 
 
+def test_what_python_prints_is_seen_at_once(place: Place) -> None:
+    """A killed Python loses what it has not handed on; whoever runs these tests may have said that it keeps nothing."""
+    place.environment.pop("PYTHONUNBUFFERED", None)
+    script = "python3 -c 'import os, signal; print(\"epoch 1\"); os.kill(os.getpid(), signal.SIGKILL)'"
+    done = place.run(place.job(role(script)), "--quiet")
+    assert (done.status, done.lines) == (1, ["epoch 1"]), done
+
+
 def test_roles_find_each_other(place: Place) -> None:
     server = (
         "python3 - <<'END'\nimport os, socket\n"

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MAX_NAMED_PEERS = 128
 MAX_VALUE = 100_000  # the kernel takes no variable above 128 KiB; PAI_PEERS_FILE has them all
+PRINT_AT_ONCE = {"PYTHONUNBUFFERED": "1"}
+"""Else Python keeps what it prints until it ends, and loses it when it is killed. What the job sets wins."""
 _NOT_IN_NAMES = pattern("[^A-Za-z0-9_]")
 _NOT_CONVERTED = pattern("[^a-z0-9]")
 
@@ -56,6 +58,7 @@ def job_environment(job: Job, user: str) -> dict[str, str]:
         "PAI_JOB_TASK_COUNT": tasks,
         **({"PAI_TASK_ROLE_INSTANCES": instances} if few and len(instances) < MAX_VALUE else {}),
         "FC_FRAMEWORK_NAME": md5(full_name.encode()).hexdigest(),
+        **PRINT_AT_ONCE,
     }
     if len(roles) <= MAX_NAMED_PEERS:
         for role in roles:

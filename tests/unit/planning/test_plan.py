@@ -76,10 +76,16 @@ def test_both_spellings_of_a_role_are_exported() -> None:
         ("FC_TASKROLE_NAME", "worker"),
         ("FC_FRAMEWORK_NAME", hashlib.md5(b"ann~demo").hexdigest()),
         ("WORLD_SIZE", "2"),
+        ("PYTHONUNBUFFERED", "1"),
     ],
 )
 def test_shared_environment(name: str, value: str) -> None:
     assert planned("    instances: 2").roles["worker"].environment[name] == value
+
+
+def test_a_job_may_let_python_keep_what_it_prints() -> None:
+    job_plan = planned(extras="  pailot: {environment: {PYTHONUNBUFFERED: ''}}")
+    assert job_plan.roles["worker"].environment["PYTHONUNBUFFERED"] == ""
 
 
 def test_task_environment_tells_tasks_apart() -> None:

@@ -81,7 +81,7 @@ class OpenpaiEngine:
                 )
             known = {"job": _name_there(attempt), "server": self._server(), "submitted": False}
             write_record(path, known)
-            text = _renamed(attempt.source, known["job"])
+            text = _as_sent(attempt.source, known["job"], attempt.plan.options.environment)
         server = str(known["server"])
         os.makedirs(os.path.join(attempt.folder, "tasks"), exist_ok=True)
         self._follower = Follower(
@@ -263,8 +263,22 @@ def _name_there(attempt: Attempt) -> str:
     return f"{attempt.plan.name[:LONGEST_NAME]}-{run[:8]}"
 
 
-def _renamed(text: str, name: str) -> str:
+def _as_sent(text: str, name: str, chosen: Mapping[str, str]) -> str:
+    """The job file under its name there. OpenPAI lets Python keep what it prints; the words that change this go before the first
+    command of a role, on its line, so that lines and items keep their numbers.
+    """
+    from ...planning.environment import PRINT_AT_ONCE
     from ...protocol.yaml import parse
     from ...protocol.yaml.writer import dump
 
-    return dump({**parse(text).root, "name": name})
+    root = {**parse(text).root, "name": name}
+    exports = "".join(
+        f'export {key}="${{{key}-{value}}}"; ' for key, value in PRINT_AT_ONCE.items() if key not in chosen
+    )  # what the image or the job's own script has set stays
+    root["taskRoles"] = {role: _begun_with(exports, node) for role, node in root["taskRoles"].items()}
+    return dump(root)
+
+
+def _begun_with(words: str, role: dict[str, Any]) -> dict[str, Any]:
+    first, *others = role["commands"]
+    return {**role, "commands": [f"{words}{first}", *others]}
