@@ -131,6 +131,33 @@ def test_a_failing_start_callback_stops_the_task_but_not_the_exit_callbacks(tmp_
     assert result.lines[-1] == "cleaned"
 
 
+LENIENT_COMMAND = 'export CUDA=/cuda:$NOT_SET_ANYWHERE; false | cat; echo "$CUDA"'
+
+
+def test_callbacks_run_with_errexit_alone(tmp_path: Path) -> None:
+    result = run(job_text(prerequisite("one", LENIENT_COMMAND, LENIENT_COMMAND), "one", "echo work"), tmp_path)
+    assert (result.lines, set(result.status.values())) == (["/cuda:", "work", "/cuda:"], {0})
+
+
+def test_commands_of_plugins_run_with_errexit_alone(tmp_path: Path) -> None:
+    text = job_text("", "", "echo work")
+    text += "extras:\n  com.microsoft.pai.runtimeplugin:\n    - plugin: cmd\n      parameters:\n"
+    text += f"        preCommands:\n          - |\n            {LENIENT_COMMAND}\n"
+    text += f"        postCommands:\n          - |\n            {LENIENT_COMMAND}\n"
+    result = run(text, tmp_path)
+    assert (result.lines, set(result.status.values())) == (["/cuda:", "work", "/cuda:"], {0})
+
+
+@pytest.mark.parametrize("failure", ["false | cat", "echo $NOT_SET_ANYWHERE"])
+def test_commands_of_role_and_deployment_keep_all_three(tmp_path: Path, failure: str) -> None:
+    assert run(job_text("", "", failure, "echo never"), tmp_path / "role").status["main"] != 0
+    text = job_text("", "", "echo never") + "defaults: {deployment: d}\ndeployments:\n"
+    text += f"  - name: d\n    taskRoles: {{main: {{preCommands: ['{failure}']}}}}\n"
+    result = run(text, tmp_path / "deployment")
+    assert result.status["main"] != 0
+    assert "never" not in result.lines
+
+
 @pytest.mark.parametrize("failure", ["ls /no/such/file", "exit 7", "echo $NOT_SET_ANYWHERE", "kill $BASHPID"])
 def test_an_ignored_failure_at_the_start_keeps_its_exports(tmp_path: Path, failure: str) -> None:
     text = job_text(

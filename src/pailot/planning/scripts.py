@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .plan import PlannedCallback
 
 STRICT = "#!/bin/bash\nset -o errexit -o nounset -o pipefail\n"
+LENIENT = "#!/bin/bash\nset -o errexit\n"
+"""For callbacks, as OpenPAI runs what its plugins bring: an unset variable or a pipe's first command fails nothing."""
 _SAVE = 'export -p >"$PAI_EXPORTS_FILE"'
 _OUTCOMES = {EXIT: "", SUCCEEDS: "succeeded", FAILS: "failed"}
 
@@ -46,7 +48,7 @@ def _main(entrypoint: str, after_start: bool) -> str:
 def _start(callbacks: Sequence[PlannedCallback]) -> str:
     if not callbacks:
         return ""
-    parts = [STRICT, f"\n# Exports of the prerequisites reach the commands.\ntrap '{_SAVE}' EXIT\n"]
+    parts = [LENIENT, f"\n# Exports of the prerequisites reach the commands.\ntrap '{_SAVE}' EXIT\n"]
     for each in callbacks:
         body = _body(each)
         if each.ignore_failure:
@@ -64,9 +66,7 @@ def _start(callbacks: Sequence[PlannedCallback]) -> str:
 def _exit(callbacks: Sequence[PlannedCallback], after_start: bool) -> str:
     if not callbacks:
         return ""
-    parts = [
-        "#!/bin/bash\nset -o nounset -o pipefail\n\n# Every callback gets its turn; the first failure is the result.\nresult=0\n"
-    ]
+    parts = ["#!/bin/bash\n\n# Every callback gets its turn; the first failure is the result.\nresult=0\n"]
     if after_start:
         parts.append('[ ! -e "$PAI_EXPORTS_FILE" ] || . "$PAI_EXPORTS_FILE"\n')
     for each in exit_order(callbacks):

@@ -97,6 +97,8 @@ def prerequisite(node: Mapping[str, Any], path: tuple[str | int, ...]) -> Prereq
     plugin = node.get("plugin") or ("docker" if kind == "dockerimage" else "cmd")
     ignore = node.get("failurePolicy") == "ignore"
     auth = node.get("auth")
+    if kind != "dockerimage" and not _is_table_of_texts(auth):
+        auth = None  # it means nothing there; where it looks like credentials, its password is hidden all the same
     fields = node if "version" in node else {**node, "version": "latest"}
     if kind == "data" and isinstance(uri, str):
         fields = {**fields, "uri": [uri]}
@@ -112,6 +114,10 @@ def prerequisite(node: Mapping[str, Any], path: tuple[str | int, ...]) -> Prereq
         fields=fields,
         path=path,
     )
+
+
+def _is_table_of_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
 
 
 def callbacks(nodes: Any, ignore: bool) -> tuple[Callback, ...]:

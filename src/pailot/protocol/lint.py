@@ -112,6 +112,18 @@ def _prerequisites(job: Job, root: Any) -> Iterable[Finding]:
                         (*each.path, key),
                         at_key=True,
                     )
+        else:
+            if "auth" in each.fields:
+                message = "'auth' holds credentials of a registry: outside a dockerimage it means nothing and is ignored"
+                yield Finding("ignored-key", message, (*each.path, "auth"), at_key=True)
+            if each.plugin == "docker":
+                yield Finding("ignored-key", _NO_IMAGE, (*each.path, "plugin"))
+    for plugin in job.extras.runtime_plugins:
+        if plugin.plugin == "docker":
+            yield Finding("ignored-key", _NO_IMAGE, (*plugin.path, "plugin"))
+
+
+_NO_IMAGE = "'docker' is the plugin of a dockerimage: here it brings no image and does what 'cmd' does; write 'cmd'"
 
 
 def _deployments(job: Job, root: Any) -> Iterable[Finding]:

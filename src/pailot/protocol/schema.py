@@ -126,7 +126,7 @@ TASK_ROLE = Record(
         "extraContainerOptions": Record(
             {
                 "shmMB": Whole("Size of /dev/shm; 512 by default.", least=0, most=MOST_MB),
-                "infiniband": Anything("Whether InfiniBand devices are used."),
+                "infiniband": Flag("Whether InfiniBand devices are used."),
             },
             "More about the container.",
             extra=Anything(),

@@ -48,6 +48,12 @@ SECOND = {**BASE["taskRoles"]["worker"], "commands": ["serve"]}
         ([(f"{W}/extraContainerOptions", {"shm": 4})], "ignored-key"),
         ([("extras", {"storages": [{"mountPath": "/x"}]})], "ignored-key"),
         ([("extras", {"com.microsoft.pai.runtimeplugin": [{"plugin": "ssh", "hook": "preTaskStarts"}]})], "ignored-key"),
+        ([("extras", {"com.microsoft.pai.runtimeplugin": [{"plugin": "docker", "parameters": {}}]})], "ignored-key"),
+        ([("prerequisites/1/auth", {"username": "u"})], "ignored-key"),
+        ([("prerequisites/2/auth", "of whatever shape")], "ignored-key"),
+        ([("prerequisites/2/auth", {"password": 1})], "ignored-key"),
+        ([("prerequisites/3/auth", {"username": "u"})], "ignored-key"),
+        ([("prerequisites/2/plugin", "docker")], "ignored-key"),
     ],
 )
 def test_warned_about(changes: list[tuple[str, Any]], code: str) -> None:
@@ -61,6 +67,7 @@ def test_warned_about(changes: list[tuple[str, Any]], code: str) -> None:
     [
         [("taskRoles/server", {**SECOND, "completion": {"minSucceededInstances": -1}})],
         [("jobRetryCount", 2)],
+        [("prerequisites/2/plugin", "cmd")],
         [("prerequisites/4", {"name": "base", "type": "script"}), ("prerequisites/1/require", ["base"])],
         [("secrets", {"pw": "long enough"}), ("prerequisites/0/auth", {"username": "u", "password": "<% $secrets.pw %>"})],
         [("secrets", {"pw": "AKIAABCDEFGHIJKLMNOP"}), (f"{W}/commands", ["<% $secrets.pw %> <% $parameters.lr %>"])],

@@ -58,6 +58,9 @@ def test_accepted(path: str, value: Any) -> None:
     ("path", "value", "code"),
     [
         ("protocolVersion", 1, "bad-value"),
+        (f"{W}/extraContainerOptions", {"infiniband": "no"}, "wrong-type"),
+        (f"{W}/extraContainerOptions", {"infiniband": 0}, "wrong-type"),
+        (f"{W}/extraContainerOptions", {"infiniband": None}, "wrong-type"),
         ("protocolVersion", True, "bad-value"),
         ("protocolVersion", REMOVE, "missing-key"),
         ("name", REMOVE, "missing-key"),
