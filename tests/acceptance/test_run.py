@@ -347,6 +347,14 @@ def test_a_sandbox_keeps_the_rest_of_the_machine_as_it_is(home: Home) -> None:
     assert (home.cwd / "mine").exists()
 
 
+def test_it_is_said_that_commands_made_for_a_container_change_this_machine(home: Home) -> None:
+    done = home.run(job(role("true")))
+    assert (
+        "pailot: the local engine runs commands as they are, and they change this machine; the image debian is not used"
+        " (-e docker uses it, --sandbox keeps the machine as it is)"
+    ) in done.err.splitlines()
+
+
 def test_a_sandboxed_task_has_its_grace(home: Home) -> None:
     import shutil
 

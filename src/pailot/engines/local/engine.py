@@ -305,7 +305,9 @@ class LocalEngine:
         images = ", ".join(sorted({role.image.uri for role in plan.roles.values()}))
         if attempt.number:
             return []  # said already
-        notes = [f"the local engine runs commands as they are; the image {images} is not used", *too_much(plan)]
+        where = "in a sandbox of this machine" if attempt.sandbox else "as they are, and they change this machine"
+        advice = "-e docker uses it" if attempt.sandbox else "-e docker uses it, --sandbox keeps the machine as it is"
+        notes = [f"the local engine runs commands {where}; the image {images} is not used ({advice})", *too_much(plan)]
         if cgroups.available() is None:
             notes.append(f"memory and CPU limits are not enforced here: {cgroups.why_not()}")
         elif plan.task_count > MAX_LIMITED_TASKS:
