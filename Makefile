@@ -54,8 +54,8 @@ bench: $(VENV)/.installed-dev node $(PEERS)/.installed $(ALIPAI)/.installed ## M
 metrics: ## Count lines, cycles and habits of the source
 	@$(PYTHON) bench/metrics.py
 
-soak: $(VENV)/.installed-dev node parts ## Run the tests with many more random inputs; takes long
-	HYPOTHESIS_PROFILE=soak PAILOT_FAULT_REPETITIONS=100 $(BIN)/python -m pytest $(ARGS)
+soak: $(VENV)/.installed-dev node parts ## Repeat the fault tests at length, with many more random inputs; about an hour
+	$(BIN)/python -m tests.soak $(ARGS)
 
 venv: $(VENV)/.installed-dev ## Make .venv with Pailot and the development tools
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 
 settings.register_profile("default", deadline=None, max_examples=60, derandomize=False, print_blob=True)
-settings.register_profile("soak", settings.get_profile("default"), max_examples=5_000)
+settings.register_profile("soak", settings.get_profile("default"), max_examples=1_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
