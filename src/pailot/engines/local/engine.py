@@ -10,7 +10,7 @@ import time
 from ...lifecycle import exit_classes
 from ...lifecycle.states import LAUNCHER_LOST
 from ...planning import placement as placing
-from ...runtime import cgroups, cleanup, processes, rights
+from ...runtime import cgroups, cleanup, processes
 from ...runtime.atomic_json import DISK_FULL, DISK_FULL_STATUS, claim, place_record, read_record, write_record
 from ...runtime.careful_files import make_folders
 from ...runtime.shim import run_and_exit, which
@@ -114,7 +114,7 @@ class LocalEngine:
         peers = os.path.join(attempt.folder, "peers.json")
         place_record(peers, {"peers": placing.peers(plan, placement)})
         if owner is not None:
-            rights.give(peers, owner.user, 0o400)
+            owner.give_file(peers)
         shared = placing.shared_variables(plan, placement)
         wrapper: tuple[str, ...] = ()
         seen: Sequence[tuple[str, str]] = ()

@@ -44,6 +44,10 @@ class Owner:
             pass
         rights.give(folder, self.user, rights.PRIVATE_MODE)
 
+    def give_file(self, path: str) -> None:
+        """A file in a folder of ours, for them to read and for no one else."""
+        rights.give(path, self.user, 0o400)
+
     def hand_over(self, attempt: Attempt, works: Sequence[str]) -> None:
         """The working directories with all that is in them; then a way to these."""
         for work in dict.fromkeys(works):
