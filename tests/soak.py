@@ -79,11 +79,8 @@ def write(rows: str) -> None:
     kept = {line.split("|")[1].strip(): line for line in [*old.splitlines(), *rows.splitlines()] if line.startswith("| ")}
     table = "\n".join(kept[name] for name in PARTS if name in kept)
     head = "| part | what | how it ended | time |\n|---|---|---|---|"
-    day = datetime.now(UTC).date()
-    RESULTS.write_text(
-        f"{before.rstrip()}\n\n## Soak\n\nLast run on {day}, {os.cpu_count()} cores: `make soak ARGS=--write`.\n\n{head}\n{table}\n{mark}{rest}",
-        encoding="utf-8",
-    )
+    said = f"Last run on {datetime.now(UTC).date()}, {os.cpu_count()} cores: `make soak ARGS=--write`."
+    RESULTS.write_text(f"{before.rstrip()}\n\n## Soak\n\n{said}\n\n{head}\n{table}\n{mark}{rest}", encoding="utf-8")
 
 
 if __name__ == "__main__":
