@@ -40,11 +40,12 @@ def unix_user(name: str) -> UnixUser:
 
 def become(user: UnixUser) -> None:
     """Make this process, which must be root's and have one thread, the user's for good."""
+    processes.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)  # as root: the user may not be able to read our Python
+    alone = processes.prctl(_PR_SET_NO_NEW_PRIVS, 1) == 0
     os.setgroups(user.groups)
     os.setresgid(user.gid, user.gid, user.gid)
     os.setresuid(user.uid, user.uid, user.uid)
-    processes.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-    if processes.prctl(_PR_SET_NO_NEW_PRIVS, 1) != 0 or os.getresuid() != (user.uid,) * 3 or os.getresgid() != (user.gid,) * 3:
+    if not alone or os.getresuid() != (user.uid,) * 3 or os.getresgid() != (user.gid,) * 3:
         raise PermissionError(f"this process cannot become Unix user {user.name}")
 
 
