@@ -15,6 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from pailot.protocol.problems import MOST_SHOWN
+from tests.unit.protocol.families import FAMILIES
+
 from .http_server import PASSWORD, Server, job
 from .runs import PATIENCE, wait_for
 
@@ -51,6 +54,21 @@ def raw(server: Server, data: bytes, *more: bytes) -> bytes:
                 break
             answer += piece
         return answer
+
+
+def test_job_files_full_of_problems_are_answered_in_few_words(server: Server) -> None:
+    """16 KB of these kept everybody waiting for seconds; some 60 families of files are in `test_growth`."""
+    for name, size in (("empty tags", 4_000), ("unresolved tags", 800), ("unknown keys", 1_000), ("secrets", 5_000)):
+        answer = server.ask("POST", "/jobs", FAMILIES[name](size), kind="text/yaml")
+        assert answer.status == 400, name
+        assert len(answer.json["problems"]) <= MOST_SHOWN + 1
+        assert len(answer.body) < 100_000
+
+
+def test_a_long_chain_of_requires_is_no_defect(server: Server) -> None:
+    text = FAMILIES["a circle of required ones"](1_500)
+    answer = server.ask("POST", "/jobs", text, kind="text/yaml")
+    assert (answer.status, [each["code"] for each in answer.json["problems"]]) == (400, ["require-cycle"])
 
 
 def test_bodies_that_are_too_large(server: Server) -> None:
