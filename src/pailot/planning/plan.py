@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from ..lifecycle.script_items import Item
     from ..protocol.model import Auth, Completion, Options, Resources, Secrets, Storage
     from ..protocol.problems import Problem
 
@@ -28,6 +29,8 @@ class Scripts(Value):
     main: str
     start: str = ""
     exit: str = ""
+    items: Mapping[str, tuple[Item, ...]] = {}
+    """By script: the commands of the job file in it, to name the one that fails."""
 
 
 class PlannedCallback(Value):

@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ..protocol.model import TaskRole
+    from .items import Places
     from .plan import PlannedCallback
 
 STRICT = "#!/bin/bash\nset -o errexit -o nounset -o pipefail\n"
@@ -22,11 +24,16 @@ _SAVE = 'export -p >"$PAI_EXPORTS_FILE"'
 _OUTCOMES = {EXIT: "", SUCCEEDS: "succeeded", FAILS: "failed"}
 
 
-def build_scripts(entrypoint: str, callbacks: Sequence[PlannedCallback]) -> Scripts:
+def build_scripts(role: TaskRole, callbacks: Sequence[PlannedCallback], places: Places) -> Scripts:
     """The scripts of a role: its rendered commands and the callbacks in start order."""
     starts = [each for each in callbacks if each.event == START]
     exits = [each for each in callbacks if each.event != START]
-    return Scripts(main=_main(entrypoint, bool(starts)), start=_start(starts), exit=_exit(exits, bool(starts)))
+    header = _header(bool(starts))
+    start, lines = _start(starts)
+    items = {"main": places.in_main(role, header)}
+    if starts:
+        items["start"] = places.in_start(starts, lines)
+    return Scripts(main=f"{header}{role.entrypoint}\n", start=start, exit=_exit(exits, bool(starts)), items=items)
 
 
 def exit_order(callbacks: Iterable[PlannedCallback]) -> list[PlannedCallback]:
@@ -40,14 +47,16 @@ def exit_order(callbacks: Iterable[PlannedCallback]) -> list[PlannedCallback]:
     return [each for group in reversed(groups) for each in group]
 
 
-def _main(entrypoint: str, after_start: bool) -> str:
+def _header(after_start: bool) -> str:
     imports = '\n. "$PAI_EXPORTS_FILE"  # what the prerequisites exported\ncd "$PAI_WORK_DIR"\n' if after_start else ""
-    return f"{STRICT}{imports}\n{entrypoint}\n"
+    return f"{STRICT}{imports}\n"
 
 
-def _start(callbacks: Sequence[PlannedCallback]) -> str:
+def _start(callbacks: Sequence[PlannedCallback]) -> tuple[str, list[int]]:
+    """The script of the start callbacks, and the line at which the commands of each begin."""
     if not callbacks:
-        return ""
+        return "", []
+    lines = []
     parts = [LENIENT, f"\n# Exports of the prerequisites reach the commands.\ntrap '{_SAVE}' EXIT\n"]
     for each in callbacks:
         body = _body(each)
@@ -59,8 +68,11 @@ def _start(callbacks: Sequence[PlannedCallback]) -> str:
             )
         else:
             parts.append(f"\n# {each.prerequisite}\n{body}")
+        end = ') || true\n. "$PAI_EXPORTS_FILE"\n' if each.ignore_failure else ""
+        after_commands = "".join(parts).removesuffix(end)
+        lines.append(after_commands.count("\n") - body.count("\n") + 2)
     parts.append(f"\n{_SAVE}\n")
-    return "".join(parts)
+    return "".join(parts), lines
 
 
 def _exit(callbacks: Sequence[PlannedCallback], after_start: bool) -> str:

@@ -525,6 +525,7 @@ class LocalEngine:
             main=role.scripts.main,
             start=role.scripts.start,
             exit=role.scripts.exit,
+            items=role.scripts.items,
             secrets=attempt.secrets,
             hidden=attempt.hidden,
             inherited=self._inherited(attempt),
