@@ -23,7 +23,7 @@ SECONDS = 240
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    started = Server(tmp_path_factory.mktemp("server"))
+    started = Server(tmp_path_factory.mktemp("server"), PAILOT_STORAGE_FOLDERS=f"tests={tmp_path_factory.getbasetemp()}")
     yield started
     started.close()
 

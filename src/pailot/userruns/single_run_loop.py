@@ -51,7 +51,7 @@ def drive(driver: Driver, *, interruptible: bool = True) -> dict[str, Any]:
 
 def _end_defective(driver: Driver, error: Exception) -> dict[str, Any]:
     """The run cannot be driven on: nothing of it goes on, and its verdict says why. In a cluster it goes on without us."""
-    from ..engines.registry import GO_ON
+    from ..engines.registry import FOLLOWED, GO_ON
     from ..errors import PailotError
     from ..lifecycle.completion import Verdict
     from ..lifecycle.states import FAILED
@@ -60,7 +60,7 @@ def _end_defective(driver: Driver, error: Exception) -> dict[str, Any]:
     folder = driver.folder
     known = isinstance(error, PailotError) or defects.is_of_the_machine(error)
     words = str(error) if known else _noted(driver, error)
-    if driver.engine.name in GO_ON:
+    if driver.engine.name in GO_ON | FOLLOWED:
         raise error if known else PailotError(f"{words}. The job goes on: pailot wait {driver.plan.name}") from None
     verdict = folder.verdict()
     if verdict is not None:
