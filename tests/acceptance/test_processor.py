@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import re
 import shutil
 import signal
 import subprocess
@@ -203,8 +202,9 @@ def test_all_jobs_are_waited_for_before_one_is_complained_about() -> None:
         made.run(wait=False)
     with pytest.raises(UnexpectedStatusException, match="exited with 1") as caught:
         made.wait(all_jobs=True, show_logs=False)
-    (note,) = caught.value.__notes__
-    assert re.search(r"is Failed: worker:0 exited with 3\b.*, and 1 failed task of 'worker' fails the job", note)
+    assert [line.partition(" ")[2] for line in caught.value.__notes__] == [
+        "is Failed: worker:0 exited with 3, and 1 failed task of 'worker' fails the job (minFailedInstances: 1)"
+    ]
     assert [job.status for job in made._jobs] == ["Failed", "Succeed", "Failed"]
 
 

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ..lifecycle.script_items import Item
     from ..protocol.model import Auth, Completion, Options, Resources, Secrets, Storage
     from ..protocol.problems import Problem
 
@@ -29,8 +28,6 @@ class Scripts(Value):
     main: str
     start: str = ""
     exit: str = ""
-    items: Mapping[str, tuple[Item, ...]] = {}
-    """By script: the commands of the job file in it, to name the one that fails."""
 
 
 class PlannedCallback(Value):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ..protocol.limits import JOB_LIMITS, MIB, TooMuch
 from ..protocol.problems import InvalidJob, together
 from .environment import MAX_NAMED_PEERS, job_environment, role_environment
-from .items import Places
 from .plan import Image, Plan, Provision, RolePlan
 from .prerequisite_expansion import Expander, storages
 from .scripts import build_scripts
@@ -28,9 +27,8 @@ def plan(job: Job, user: str = "user") -> Plan:
         message = f"the variables of all roles come to more than {size}; set fewer in extras.pailot.environment, or split the job"
         raise InvalidJob((job.problem("job-limit", message, ("taskRoles",)), *job.warnings))
     by_name = job.task_count <= MAX_NAMED_PEERS
-    places = Places(job)
     roles = {
-        name: _role_plan(job, role, expansions[name], role_environment(job, role, shared), by_name, places)
+        name: _role_plan(job, role, expansions[name], role_environment(job, role, shared), by_name)
         for name, role in job.task_roles.items()
     }
     mounts, defaults = storages(job)
@@ -66,9 +64,7 @@ def _expansions(job: Job) -> tuple[dict[str, Expansion], tuple[Problem, ...]]:
     return expansions, job.problems(findings) if findings else ()
 
 
-def _role_plan(
-    job: Job, role: TaskRole, expansion: Expansion, environment: dict[str, str], by_name: bool, places: Places
-) -> RolePlan:
+def _role_plan(job: Job, role: TaskRole, expansion: Expansion, environment: dict[str, str], by_name: bool) -> RolePlan:
     options = job.extras.options
     provisions = list(expansion.provisions)
     if options.code:
@@ -78,7 +74,7 @@ def _role_plan(
         instances=role.instances,
         image=_image(role, job.registry_auth),
         entrypoint=role.entrypoint,
-        scripts=build_scripts(role, expansion.callbacks, places),
+        scripts=build_scripts(role.entrypoint, expansion.callbacks),
         environment=environment,
         resources=role.resources,
         task_retry_count=role.task_retry_count,

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..protocol.model import TaskRole
-    from .items import Places
     from .plan import PlannedCallback
 
 STRICT = "#!/bin/bash\nset -o errexit -o nounset -o pipefail\n"
@@ -24,16 +22,11 @@ _SAVE = 'export -p >"$PAI_EXPORTS_FILE"'
 _OUTCOMES = {EXIT: "", SUCCEEDS: "succeeded", FAILS: "failed"}
 
 
-def build_scripts(role: TaskRole, callbacks: Sequence[PlannedCallback], places: Places) -> Scripts:
+def build_scripts(entrypoint: str, callbacks: Sequence[PlannedCallback]) -> Scripts:
     """The scripts of a role: its rendered commands and the callbacks in start order."""
     starts = [each for each in callbacks if each.event == START]
     exits = [each for each in callbacks if each.event != START]
-    header = _header(bool(starts))
-    start, lines = _start(starts)
-    items = {"main": places.in_main(role, header)}
-    if starts:
-        items["start"] = places.in_start(starts, lines)
-    return Scripts(main=f"{header}{role.entrypoint}\n", start=start, exit=_exit(exits, bool(starts)), items=items)
+    return Scripts(main=_main(entrypoint, bool(starts)), start=_start(starts), exit=_exit(exits, bool(starts)))
 
 
 def exit_order(callbacks: Iterable[PlannedCallback]) -> list[PlannedCallback]:
@@ -47,16 +40,14 @@ def exit_order(callbacks: Iterable[PlannedCallback]) -> list[PlannedCallback]:
     return [each for group in reversed(groups) for each in group]
 
 
-def _header(after_start: bool) -> str:
+def _main(entrypoint: str, after_start: bool) -> str:
     imports = '\n. "$PAI_EXPORTS_FILE"  # what the prerequisites exported\ncd "$PAI_WORK_DIR"\n' if after_start else ""
-    return f"{STRICT}{imports}\n"
+    return f"{STRICT}{imports}\n{entrypoint}\n"
 
 
-def _start(callbacks: Sequence[PlannedCallback]) -> tuple[str, list[int]]:
-    """The script of the start callbacks, and the line at which the commands of each begin."""
+def _start(callbacks: Sequence[PlannedCallback]) -> str:
     if not callbacks:
-        return "", []
-    lines = []
+        return ""
     parts = [LENIENT, f"\n# Exports of the prerequisites reach the commands.\ntrap '{_SAVE}' EXIT\n"]
     for each in callbacks:
         body = _body(each)
@@ -68,11 +59,8 @@ def _start(callbacks: Sequence[PlannedCallback]) -> tuple[str, list[int]]:
             )
         else:
             parts.append(f"\n# {each.prerequisite}\n{body}")
-        end = ') || true\n. "$PAI_EXPORTS_FILE"\n' if each.ignore_failure else ""
-        after_commands = "".join(parts).removesuffix(end)
-        lines.append(after_commands.count("\n") - body.count("\n") + 2)
     parts.append(f"\n{_SAVE}\n")
-    return "".join(parts), lines
+    return "".join(parts)
 
 
 def _exit(callbacks: Sequence[PlannedCallback], after_start: bool) -> str:

@@ -243,10 +243,6 @@ class Job(Value):
         """A problem that a later step found in this job, with its place in the file."""
         return self.problems([Finding(code, message, tuple(path))])[0]
 
-    def place(self, path: Sequence[str | int]) -> str:
-        """Where a value stands, in words: `job.yaml:12`, or the option that sets it; empty for a job that was made in Python."""
-        return self.origin.place(path) if self.origin else ""
-
     def problems(self, findings: Iterable[Finding]) -> tuple[Problem, ...]:
         """What a later step found in this job, with the places in the file."""
         if self.origin:
@@ -302,15 +298,6 @@ class Origin:
             message, source = document.without_secrets(finding.text(hint=hint)), document.shown_line(line)
         message, path = printable(cut(message, LONGEST_MESSAGE)), printable(cut(path, LONGEST_MESSAGE))
         return Problem(finding.code, message, self.file, line, column, path, source)
-
-    def place(self, path: Sequence[str | int]) -> str:
-        """File and line of a value, or the option that sets it."""
-        steps = self.document.path(path)
-        option = self._option(steps)
-        if option is not None:
-            return printable(cut(option, LONGEST_MESSAGE))
-        line, _ = self.document.line_and_column(self.document.offset(steps))
-        return f"line {line}" if self.file == "-" else f"{printable(self.file)}:{line}"
 
     def _option(self, steps: Sequence[str | int]) -> str | None:
         """The option that sets the value at a path, or something that it is part of."""

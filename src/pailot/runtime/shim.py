@@ -15,9 +15,9 @@ import signal
 import time
 
 from .. import credentials
-from ..lifecycle import exit_classes, retry, script_items
+from ..lifecycle import exit_classes, retry
 from ..lifecycle.waits import milliseconds
-from . import careful_files, cgroups, processes, script_reading
+from . import careful_files, cgroups, processes
 from .atomic_json import DISK_FULL_STATUS, claim, free_reserve, is_full, read_record, write_record
 from .logs import tail
 from .masking import mask_text, text_masker
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from .task_spec import Task
 
 LEFTOVER_SECONDS = 2.0
-_SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
-"""Those that a shim, or Python, handles or ignores, and a task must get as they are by default."""
+_SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
+"""Those that a shim handles or ignores, and a task must get as they are by default."""
 # Nobody but bash may read the script: what the commands read from is empty.
 _FROM_INPUT = 'exec 9<&0 </dev/null; cd "$PAI_WORK_DIR" && exec bash /dev/fd/9'
 REFERENCE = r"<% \$secrets\.[\s\S]+? %>"
@@ -85,9 +85,6 @@ class Shim:
         self.recorded: dict[str, Any] | None = None
         self.kept: frozenset[int] = frozenset()
         self.terminated = False
-        self.reading: script_reading.Reading | None = None
-        self.failed_at: dict[str, str] = {}
-        """By script: the command that ended it, where that is known."""
         self.exports = -1
         self.exports_path = ""
         self.mark = ""
@@ -171,7 +168,7 @@ class Shim:
 
                 give(task.checkpoint, task.owner, PRIVATE_MODE)  # the way to it is open to all
         began = time.time()
-        self.kept, self.terminated, self.failed_at = frozenset(), False, {}
+        self.kept, self.terminated = frozenset(), False
         environment = {
             **task.environment,
             "FC_TASK_ATTEMPT_ID": str(self.attempt),
@@ -264,7 +261,6 @@ class Shim:
             self.pid = self._spawn(path, environment, group, secret_fd)
         except OSError as error:
             self.output.line(f"pailot: cannot start bash: {error.strerror}")
-            self._end_reading()
             return exit_classes.End(127, None)
         finally:
             if secret_fd is not None:
@@ -274,71 +270,9 @@ class Shim:
             self._end_script(polite=name != "exit")
         self.pid = 0
         end = self._how_it_ended()
-        last = self._end_reading()
-        if last and end.exit_code != 0 and not self.terminated:
-            self.failed_at[name] = self._command_at(name, text, last, end)
         if self.task.foreign_stop and signal.SIGTERM in (end.signal, (end.exit_code or 0) - 128):
             self._wait(lambda: bool(self._stop()), FOREIGN_SECONDS)
         return end
-
-    def _end_reading(self) -> int | None:
-        """The last line of the script that bash has read, where that is known."""
-        reading, self.reading = self.reading, None
-        if reading is None:
-            return None
-        if reading.descriptor >= 0:
-            self.poller.unregister(reading.descriptor)
-        return reading.finish()
-
-    def _command_at(self, name: str, text: str, last: int, end: exit_classes.End) -> str:
-        """The command that ended a script, as its author knows it. One that may be another is not named."""
-        items, lines = self.task.items[name], text.split("\n")
-        first = next(
-            (
-                line
-                for line in script_items.starts(items, last)
-                if script_items.needs_no_look(items, line) or self._is_whole("\n".join(lines[: line - 1]) + "\n")
-            ),
-            None,
-        )
-        found = script_items.described(items, lines, first, last)
-        traps = any("trap" in line for each in items for line in lines[each.first - 1 : each.last])
-        # A trap may end the script with another status than that of the command.
-        return found if not found or end.signal is not None or traps else f"{found} exited with {end.exit_code}"
-
-    def _is_whole(self, text: str) -> bool:
-        """Whether commands end where a text ends; bash says it, as the user whose script it is, and runs nothing."""
-        if script_items.continues(text):
-            return False
-        memory, said = os.memfd_create("before", 0), os.memfd_create("said", os.MFD_CLOEXEC)
-        try:
-            os.write(memory, text.encode())
-            argv = [*self.task.wrapper, "bash", "-n", f"/proc/self/fd/{memory}"]
-            path = self.task.environment.get("PATH", os.defpath)
-            files = [
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-                (os.POSIX_SPAWN_DUP2, said, 2),
-            ]
-            self.status = None
-            self.pid = os.posix_spawn(
-                which(argv[0], path), argv, {"PATH": path, processes.MARK: self.mark}, file_actions=files, setsigdef=_SIGNALS
-            )
-            self._wait(lambda: self.status is not None, LEFTOVER_SECONDS)
-            if not self._ended_well():
-                return False
-            return os.fstat(said).st_size == 0  # it warns of a here-document without its end
-        except OSError:
-            return False
-        finally:
-            self.pid = 0
-            os.close(memory)
-            os.close(said)
-
-    def _ended_well(self) -> bool:
-        if self.status is None:
-            os.kill(self.pid, signal.SIGKILL)
-        return self.status == 0
 
     def _how_it_ended(self) -> exit_classes.End:
         status = self.status or 0
@@ -410,9 +344,7 @@ class Shim:
             reason = self.broken or "was stopped before its commands"
         else:
             reason = self.broken or (
-                f"{what}{exit_classes.words(end)}"
-                + (" because it used more memory than it asked for" if memory_kill else "")
-                + (f" ({self.failed_at[phase]})" if outcome == FAILED and self.failed_at.get(phase) else "")
+                f"{what}{exit_classes.words(end)}" + (" because it used more memory than it asked for" if memory_kill else "")
             )
         record = {
             "outcome": FAILED if self.broken else outcome,
@@ -531,10 +463,6 @@ class Shim:
                 claim_stop(self.task.attempt_folder, "launcher-lost", self.task.grace)
             elif descriptor == self.teller.descriptor:
                 self.teller.serve()
-            elif self.reading is not None and descriptor == self.reading.descriptor:
-                if self.reading.pump():
-                    self.poller.unregister(descriptor)
-                    self.reading.close_writer()
             else:
                 self._served(descriptor, event)
 
@@ -570,18 +498,10 @@ class Shim:
         path = os.path.join(self.folder, f"{name}.sh")
         _write(path, shown, 0o600)
         if filled == shown and not self.task.owner:
-            self._follow_reading(name, path, shown)
             return path, None
         memory = os.memfd_create(name, os.MFD_CLOEXEC)
         os.write(memory, filled.encode())
         return f"/proc/self/fd/{memory}", memory
-
-    def _follow_reading(self, name: str, path: str, text: str) -> None:
-        """Let bash read the script so that it is known how far it came, where commands in it can be named."""
-        if self.task.items.get(name) and not self.task.script_on_input:
-            self.reading = script_reading.reading(path, text)
-            if self.reading is not None:
-                self.poller.register(self.reading.descriptor, select.POLLOUT)
 
     def _spawn_here(self, argv: list[str], environment: dict[str, str], stdin: str) -> int:
         """Nothing is to be done between fork and exec, so the kernel need not copy us."""

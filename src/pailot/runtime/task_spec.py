@@ -8,7 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..lifecycle.script_items import Item
     from .rights import UnixUser
 
 
@@ -48,8 +47,6 @@ class Task(Value):
     main: str
     start: str = ""
     exit: str = ""
-    items: Mapping[str, tuple[Item, ...]] = {}
-    """By script: the commands in it that can be named when it fails."""
     secrets: Mapping[str, str] = {}
     """What stands in the scripts for a secret, and the secret."""
     hidden: tuple[str, ...] = ()

@@ -525,7 +525,6 @@ class LocalEngine:
             main=role.scripts.main,
             start=role.scripts.start,
             exit=role.scripts.exit,
-            items=role.scripts.items,
             secrets=attempt.secrets,
             hidden=attempt.hidden,
             inherited=self._inherited(attempt),

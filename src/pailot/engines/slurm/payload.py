@@ -127,10 +127,6 @@ def _role(attempt: Attempt, role: RolePlan, wrapper: tuple[str, ...]) -> dict[st
             "main": role.scripts.main,
             "start": role.scripts.start,
             "exit": role.scripts.exit,
-            "items": {
-                name: [[each.first, each.last, each.name, each.place] for each in items]
-                for name, items in role.scripts.items.items()
-            },
             "retries": role.task_retry_count,
             "retry_delay": options.retry_delay_seconds,
             "grace": options.grace_seconds,

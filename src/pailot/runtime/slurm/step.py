@@ -13,7 +13,6 @@ import os
 import select
 import signal
 
-from ...lifecycle.script_items import Item
 from .. import processes
 from ..atomic_json import read_record, write_record
 from ..ports import Ports
@@ -144,7 +143,6 @@ class Step:
         fields["environment"] = {**environment, **here, **fields["environment"]}
         fields["inherited"] = environment
         fields["hidden"], fields["wrapper"] = tuple(fields["hidden"]), tuple(fields["wrapper"])
-        fields["items"] = {name: tuple(Item(*each) for each in items) for name, items in fields["items"].items()}
         task = Task(**fields)
         self.folder, self.attempt_folder = task.folder, task.attempt_folder
         if self.root:
