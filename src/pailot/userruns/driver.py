@@ -239,7 +239,7 @@ class Driver:
             self.exit_status = getattr(error, "exit_status", None)
             return "stopped", Verdict(FAILED, f"it could not be started: {self._words(error)}")
         # An option of the engine: when its first task was started, which may be long before its last one was.
-        self.began = self.began or getattr(self.engine, "began", None) or time.time()
+        self.began = self.began or getattr(self.engine, "first_task_began", None) or time.time()
         if self.folder.durable or number > self.first:
             self._set_state(RUNNING, number)
         self._happened("resumed" if self.resumes else "started", attempt=number, tasks=self.plan.task_count)

@@ -81,7 +81,7 @@ class LocalEngine:
         """Folders of the settings that links below /ml lead into: on a server nothing that a job names is itself mounted."""
         self.views: Mapping[tuple[str, int], View] = {}
         """What each task sees as /ml."""
-        self.began: float | None = None
+        self.first_task_began: float | None = None
         """When the first task of the last attempt was started."""
         self.ports: Ports | None = None
         self.gpus: Gpus | None = None
@@ -147,7 +147,7 @@ class LocalEngine:
         self._memory_kills = processes.memory_kills() if CHILDREN.crowded else ""
         inherited = self._inherited(attempt)
         made: list[Task] = []
-        self.began = time.time()
+        self.first_task_began = time.time()
         for number, ((role, index), work) in enumerate(zip(tasks, works, strict=True), 1):
             view = self.views.get((role.name, index))
             environment = {
