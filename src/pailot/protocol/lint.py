@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from .yaml import Document
 
 MIN_MASKABLE = 4
-SECRET_KEY = pattern(r"(?i)(?:pass(?:word|wd|phrase)|secret|token|api_?key|access_?key|private_?key|credential)s?\Z")
+SECRET_ENDS = (
+    *("password", "passwd", "passphrase", "secret", "token", "credential"),
+    *("apikey", "api_key", "accesskey", "access_key", "privatekey", "private_key"),
+)
+"""How names of secrets end, in small letters and without the s of several."""
 
 
 def lint(job: Job, root: Any, text: str) -> list[Finding]:
@@ -204,6 +208,8 @@ _LITERAL = pattern(
     r"""|PRIVATE KEY-----|://[^/\s:@<>'"$]+:[^@\s/<>$'"]{3,}@"""
     r"""|--(?:password|token)[= ]['"]?[^\s<>$'"-][^\s<>$'"]{3,}|PASSWORD=['"]?[^\s<>$'"]{4,}|TOKEN=['"]?[^\s<>$'"]{4,}"""
 )
+_LITERAL_MARKS = "AKIA ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ xox PRIVATE --password --token PASSWORD= TOKEN=".split()
+"""One of these stands in each of them, or an @ does: most files hold none, and need no expression to be compiled."""
 # Apart, because it begins with the most common letter of all.
 # Only at the beginning of a word: inside one, every `eyJ` of a long word would be followed to its end.
 _TOKEN = pattern(r"(?<![\w-])eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,}")
@@ -230,9 +236,10 @@ def _secrets(job: Job, root: Any, text: str) -> Iterable[Finding]:
         if password and "<%" not in password and each.path:
             yield Finding("secret-literal", f"a password in clear; {advice}", (*each.path, "auth", "password"))
     for name, value in job.parameters.items():
-        if isinstance(value, str) and value and SECRET_KEY.search(name):
+        if isinstance(value, str) and value and name.lower().removesuffix("s").endswith(SECRET_ENDS):
             yield Finding("secret-literal", f"'{name}' looks like a secret; {advice}", ("parameters", name))
-    literals = [*_LITERAL.finditer(text), *(_TOKEN.finditer(text) if "eyJ" in text else ())]
+    marked = "@" in text or any(mark in text for mark in _LITERAL_MARKS)
+    literals = [*(_LITERAL.finditer(text) if marked else ()), *(_TOKEN.finditer(text) if "eyJ" in text else ())]
     start, end = _span_of_secrets(root, text) if literals else (0, 0)
     for found in literals:
         if not start <= found.start() < end:
