@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ..values import Value
 from .errors import DataError
+from .rules import BUCKETS, WEB
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,13 +18,10 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address
     from typing import TypeAlias
 
+    from .rules import Rules
+
     Ip: TypeAlias = IPv4Address | IPv6Address
 
-WEB = ("http", "https")
-BUCKETS = ("s3", "s3a", "oss", "gs", "az")
-"""What stands where others have a host is a bucket; where that is, the administrator says, or the whole world knows."""
-SCHEMES = (*WEB, *BUCKETS, "hdfs", "viewfs", "webhdfs")
-"""What a job on a server may name without any setting."""
 LOOPBACK, LINK_LOCAL, METADATA, UNSPECIFIED = "loopback", "link-local", "metadata", "unspecified"
 MULTICAST, RESERVED, PRIVATE, PUBLIC = "multicast", "reserved", "private", "public"
 OWN = "the server's own"
@@ -77,24 +75,6 @@ class Address(Value):
         from urllib.parse import unquote
 
         return unquote(only.rest[len("localhost") :] if only.rest.startswith("localhost/") else only.rest)
-
-
-class Rules(Value):
-    """What jobs may name. As it stands here: everything, for a user's own machine."""
-
-    server: bool = False
-    schemes: tuple[str, ...] = SCHEMES
-    folders: tuple[str, ...] = ()
-    """Folders of the machine that jobs may name, with their links resolved."""
-    addresses: tuple[str, ...] = ()
-    """Hosts that may be reached whatever they are: a name, an address or a network, the first two perhaps with a port."""
-    private: bool = True
-    """Whether private networks may be reached."""
-    credentials: bool = False
-    """Whether the server's own credentials are used."""
-
-
-OWN_MACHINE = Rules()
 
 
 def parse(text: str) -> Address:
@@ -313,4 +293,4 @@ def _shown(host: str, text: str) -> str:
     return text if not host or host == text else f"{host} ({text})"
 
 
-__all__ = ["OWN_MACHINE", "Address", "NotAllowed", "Rules", "parse", "refusal", "refusal_of_ip", "refusal_of_path"]
+__all__ = ["Address", "NotAllowed", "parse", "refusal", "refusal_of_ip", "refusal_of_path"]

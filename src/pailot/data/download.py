@@ -6,8 +6,9 @@ import os
 import re
 
 from . import filesystems
-from .addresses import OWN_MACHINE, NotAllowed
+from .addresses import NotAllowed
 from .location import Location, ProvideError, Unreachable
+from .rules import OWN_MACHINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
     from ..progress import Meter
-    from .addresses import Rules
+    from .rules import Rules
 
     MeterOf = Callable[[int | None], Meter]
     """Makes what counts so many bytes."""

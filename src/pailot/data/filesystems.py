@@ -10,15 +10,16 @@ import os
 
 from ..values import Value
 from . import oss
-from .addresses import OWN_MACHINE, NotAllowed, parse, refusal
+from .addresses import NotAllowed, parse, refusal
 from .errors import DataError
+from .rules import OWN_MACHINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-    from .addresses import Rules
+    from .rules import Rules
 
 EXTRAS = {"s3": "s3", "s3a": "s3", "oss": "oss", "hdfs": "hdfs", "viewfs": "hdfs", "webhdfs": "hdfs"}
 """The extra of this package that brings a scheme's driver."""

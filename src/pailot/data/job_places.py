@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..planning import Plan
-    from .addresses import Rules
+    from .rules import Rules
 
 
 class Named(Value):

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 
 from . import network
-from .addresses import WEB, parse
+from .addresses import parse
+from .rules import WEB
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .addresses import Rules
+    from .rules import Rules
 
 NOWHERE = "/nonexistent"
 _KEPT = frozenset(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ..values import Value
 from . import filesystems
-from .addresses import OWN_MACHINE, NotAllowed, parse, refusal
+from .addresses import NotAllowed, parse, refusal
 from .errors import DataError
 from .folders import real_path
+from .rules import OWN_MACHINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .addresses import Rules
+    from .rules import Rules
 
 
 class ProvideError(DataError):

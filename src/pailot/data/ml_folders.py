@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 
 from ..values import Value
-from .addresses import OWN_MACHINE
 from .errors import DataError
 from .filesystems import is_remote, shown
 from .provisions import fetch
+from .rules import OWN_MACHINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..progress import Progress
     from ..protocol.model import Channels
-    from .addresses import Rules
+    from .rules import Rules
 
 INSIDE = "/ml"
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 
 from ..lifecycle.waits import capped
-from .addresses import BUCKETS, WEB, NotAllowed, refusal_of_ip
+from .addresses import NotAllowed, refusal_of_ip
+from .rules import BUCKETS, WEB
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .addresses import Address, Rules
+    from .addresses import Address
+    from .rules import Rules
 
 ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "OSS_ENDPOINT", "STORAGE_EMULATOR_HOST")
 """Variables of the server that say where buckets are: the administrator's word, not the job's."""

@@ -6,10 +6,11 @@ import os
 import re
 
 from ..runtime.careful_files import make_folders
-from .addresses import OWN_MACHINE, WEB, parse
+from .addresses import parse
 from .download import from_http, from_store, pour
 from .folders import may_read, open_file, whoever_we_are
 from .location import Location, ProvideError, Unreachable
+from .rules import OWN_MACHINE, WEB
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
     from ..planning import Plan, Provision, RolePlan
     from ..progress import Progress
-    from .addresses import Rules
     from .download import MeterOf
+    from .rules import Rules
 
 IGNORE_FILE = ".pailotignore"
 _LONGEST_NAME = 200

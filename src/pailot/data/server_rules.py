@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from ..settings import BadSetting
-from .addresses import SCHEMES, Rules, check_entries
+from .addresses import check_entries
+from .rules import SCHEMES, Rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

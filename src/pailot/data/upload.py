@@ -15,8 +15,9 @@ import stat
 
 from ..values import Value
 from . import filesystems, folders, multipart
-from .addresses import OWN_MACHINE, NotAllowed, parse
+from .addresses import NotAllowed, parse
 from .errors import DataError
+from .rules import OWN_MACHINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, TypeVar
 
     from ..progress import Meter, Progress
-    from .addresses import Rules
+    from .rules import Rules
     from .upload_journal import UploadJournal
 
     Item = TypeVar("Item")

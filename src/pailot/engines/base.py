@@ -5,7 +5,7 @@ An engine is handed one attempt of a job and is then observed; it is never asked
 
 from __future__ import annotations
 
-from ..data.addresses import OWN_MACHINE
+from ..data.rules import OWN_MACHINE
 from ..errors import PailotError
 from ..values import Value
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
     from typing import Any, Protocol, TypeVar
 
-    from ..data.addresses import Rules
+    from ..data.rules import Rules
     from ..planning import Plan
 
     Answer = TypeVar("Answer")

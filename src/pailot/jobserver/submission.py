@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from ..data.addresses import Rules
+    from ..data.rules import Rules
     from ..library import Library
     from ..planning import Plan
     from ..protocol import Job

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from ..data.addresses import OWN_MACHINE
+from ..data.rules import OWN_MACHINE
 from ..engines.base import LOST, Attempt
 from ..engines.registry import GO_ON
 from ..errors import PailotError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
     from typing import Any, TypeAlias, TypeVar
 
-    from ..data.addresses import Rules
+    from ..data.rules import Rules
     from ..engines.base import Engine
     from ..planning import Plan
     from ..progress import Progress

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
-    from ..data.addresses import Rules
+    from ..data.rules import Rules
     from ..progress import Progress
     from ..protocol.model import Channels
     from .driver import Surroundings

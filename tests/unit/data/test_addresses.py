@@ -8,19 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.data.addresses import (
-    OWN_MACHINE,
-    SCHEMES,
-    Rules,
-    check_entries,
-    folder_of,
-    kind_of,
-    literal,
-    parse,
-    refusal,
-    refusal_of_ip,
-    refusal_of_path,
-)
+from pailot.data.addresses import check_entries, folder_of, kind_of, literal, parse, refusal, refusal_of_ip, refusal_of_path
+from pailot.data.rules import OWN_MACHINE, SCHEMES, Rules
 from pailot.data.server_rules import read
 from pailot.settings import BadSetting, Settings
 

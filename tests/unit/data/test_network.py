@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from pailot.data import provisions
-from pailot.data.addresses import NotAllowed, Rules, parse
+from pailot.data.addresses import NotAllowed, parse
 from pailot.data.errors import DataError
 from pailot.data.network import check_endpoint, is_own, resolve
+from pailot.data.rules import Rules
 from tests.web import WebServer
 
 SECRET = "what only the machine itself may see"
@@ -151,7 +152,7 @@ def test_the_servers_netrc_is_not_used_for_jobs(outer: WebServer, tmp_path: Path
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login server password hush\n")
     (tmp_path / ".netrc").chmod(0o600)
     code = (
-        "import sys; from pailot.data.addresses import Rules; from pailot.data.job_user import enter;"
+        "import sys; from pailot.data.rules import Rules; from pailot.data.job_user import enter;"
         "from pailot.data.provisions import fetch;"
         "rules = Rules(server=True, addresses=(sys.argv[1],), credentials=sys.argv[2] == 'on'); enter(rules);"
         "print(open(fetch(f'http://{sys.argv[1]}/fine', sys.argv[3], rules=rules)).read())"
@@ -167,7 +168,8 @@ def test_a_child_for_a_job_connects_nowhere_else_and_has_nothing_of_the_servers(
     """Whichever driver it loads: here one of Python's own, and one that resolves for itself as those of buckets do."""
     code = """
 import asyncio, os, sys, urllib.request
-from pailot.data.addresses import NotAllowed, Rules
+from pailot.data.addresses import NotAllowed
+from pailot.data.rules import Rules
 from pailot.data.job_user import enter
 enter(Rules(server=True))
 print(sorted(name for name in os.environ if "SECRET" in name or "GOOGLE" in name), os.environ["HOME"])
@@ -190,7 +192,7 @@ for work in (lambda: urllib.request.urlopen(f"http://{sys.argv[1]}/"), lambda: a
 def test_a_child_has_become_the_user_for_good(tmp_path: Path) -> None:
     code = """
 import os, pwd, sys
-from pailot.data.addresses import Rules
+from pailot.data.rules import Rules
 from pailot.data.job_user import enter
 enter(Rules(server=True), "nobody")
 print(os.getresuid() == (pwd.getpwnam("nobody").pw_uid,) * 3, os.getgroups() == [pwd.getpwnam("nobody").pw_gid])

@@ -12,8 +12,8 @@ import pytest
 
 import pailot
 from pailot.data import server_rules
-from pailot.data.addresses import Rules
 from pailot.data.job_places import named_by, refusals
+from pailot.data.rules import Rules
 from pailot.engines.registry import BUILT_IN
 from pailot.jobserver.errors import Invalid
 from pailot.jobserver.models import Caller

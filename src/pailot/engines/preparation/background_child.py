@@ -7,8 +7,8 @@ import os
 import signal
 import time
 
-from ...data.addresses import OWN_MACHINE
 from ...data.job_user import enter
+from ...data.rules import OWN_MACHINE
 from ...errors import PailotError
 from ...progress import Progress
 from ...runtime.processes import end_with_parent
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from typing import NoReturn, TypeVar
 
-    from ...data.addresses import Rules
+    from ...data.rules import Rules
     from .child_registry import Parent
 
     Answer = TypeVar("Answer")
