@@ -34,22 +34,22 @@ class Written(Value):
         return f"Written({self.path!r}, '{MASK}')"
 
 
-def hidden_texts(job: Job) -> tuple[str, ...]:
+def hidden_texts(job: Job, written: Iterable[str] | None = None) -> tuple[str, ...]:
     """Everything in a job that no log, record, message or answer may show.
 
     These are its `secrets`, the credentials of registries (`auth`, `authFile`), and whatever looks like a credential in the
-    rest of the file (see `credentials`).
+    rest of the file (see `credentials`). Who has asked for `written_texts` already hands them in.
     """
-    return _bounded(job, dict.fromkeys((*leaves(job.secrets.reveal()), *written_texts(job))))
+    return _bounded(job, dict.fromkeys((*leaves(job.secrets.reveal()), *(written_texts(job) if written is None else written))))
 
 
-def hidden_in_records(job: Job) -> tuple[str, ...]:
+def hidden_in_records(job: Job, written: Iterable[str] | None = None) -> tuple[str, ...]:
     """What is masked wherever it stands in the kept file and plan: not a secret that is a common word, as a user name is.
 
     References stand there for secrets, and a word that happens to be one is no reason to make the rest unreadable.
     """
     secret = (leaf for leaf in leaves(job.secrets.reveal()) if not credentials.is_common(leaf))
-    return _bounded(job, dict.fromkeys((*secret, *written_texts(job))))
+    return _bounded(job, dict.fromkeys((*secret, *(written_texts(job) if written is None else written))))
 
 
 def _bounded(job: Job, texts: Iterable[str]) -> tuple[str, ...]:

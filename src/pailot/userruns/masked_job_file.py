@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..protocol.secrecy import Written, hidden_in_records, hidden_texts, leaves, masked_root, restored
+from ..protocol.secrecy import Written, hidden_in_records, hidden_texts, leaves, masked_root, restored, written_texts
 from ..values import Value
 
 TYPE_CHECKING = False
@@ -66,12 +66,13 @@ class Kept(Value):
 
 def recorded(job: Job, text: str, plan: Plan) -> Recorded:
     """How a job that was read from a text is kept; InvalidJob if too much of it is secret."""
-    hidden = hidden_texts(job)
+    found = written_texts(job)
+    hidden = hidden_texts(job, found)
     if not (hidden or job.secrets.names() or (job.origin is not None and job.origin.overridden)):
         return Recorded(text, plan=plan.to_json())
     from ..runtime.masking import text_masker
 
-    masked = hidden_in_records(job)
+    masked = hidden_in_records(job, found)
     mask = text_masker(masked)
     shown = shown_plan(plan.to_json(), mask)
     if job.origin is None:
