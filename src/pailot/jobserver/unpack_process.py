@@ -14,6 +14,7 @@ import sys
 from ..data.job_user import become
 from ..data.tar import BadArchive
 from ..data.unpacking import Amount, Limits, TooLarge, unpack_below
+from ..runtime import rights
 from ..runtime.processes import end_with_parent
 from .errors import BadRequest, Unavailable
 
@@ -81,11 +82,9 @@ def _be(user: str, folder: int) -> None:
     """Give a folder to a Unix user and be that one for good: what they can reach by name no longer matters, both are open."""
     import bz2  # noqa: F401  # these are loaded while our Python can be read
     import lzma  # noqa: F401
-    import pwd
     import zlib  # noqa: F401
 
-    found = pwd.getpwnam(user)
-    os.fchown(folder, found.pw_uid, found.pw_gid)
+    rights.give_open(folder, rights.unix_user(user))
     become(user)
     os.umask(0o022)
 

@@ -61,6 +61,11 @@ def give(path: str, user: UnixUser, mode: int) -> None:
         os.close(descriptor)
 
 
+def give_open(descriptor: int, user: UnixUser) -> None:
+    """Give away what we have made and hold open."""
+    os.fchown(descriptor, user.uid, user.gid)
+
+
 def give_tree(folder: str, user: UnixUser) -> None:
     """Give a folder to the user with all that is in it."""
     for _, folders, files, descriptor in os.fwalk(folder, topdown=False, follow_symlinks=False):

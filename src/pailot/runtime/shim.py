@@ -213,7 +213,9 @@ class Shim:
             if self.exports >= 0:
                 os.close(self.exports)
             self.exports = os.memfd_create("exports", 0)
-            os.fchown(self.exports, self.task.owner.uid, self.task.owner.gid)
+            from .rights import give_open
+
+            give_open(self.exports, self.task.owner)
             self.exports_path = f"/proc/self/fd/{self.exports}"
         elif not self.task.hidden or self.task.wrapper:
             self.exports_path = os.path.join(self.folder, "exports")

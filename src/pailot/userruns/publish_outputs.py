@@ -11,8 +11,8 @@ from ..data.job_user import enter
 from ..data.upload_journal import UploadJournal
 from ..engines.preparation.background_child import News, stops_when_told
 from ..engines.preparation.child_registry import CHILDREN
-from ..engines.preparation.unix_owner import Owner
 from ..errors import PailotError
+from ..runtime import rights
 from ..runtime.processes import end_with_parent
 
 TYPE_CHECKING = False
@@ -118,7 +118,7 @@ def _read(result: int) -> Published | None:
 def _give_journal(attempt: str, run_as: str) -> None:
     """Whoever does it keeps the journal; that it is his own does no harm, for it is only read with his rights."""
     held = os.open(_journal(attempt).path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    os.fchown(held, *Owner(run_as).ids)
+    rights.give_open(held, rights.unix_user(run_as))
     os.close(held)
 
 
