@@ -163,9 +163,11 @@ def test_tasks_and_jobs_are_tried_again(place: Place) -> None:
 
 
 def test_the_first_role_to_reach_its_bound_ends_the_job(place: Place) -> None:
-    stays = role(f"trap 'echo told; exit 0' TERM; touch up; {SLEEP}", "server")
+    meet = "meet" if place.engine.here else "../../server-0/work"  # a container sees only its own folder, and what is yours
+    (place.cwd / "meet").mkdir()
+    stays = role(f"trap 'echo told; exit 0' TERM; touch {meet}/up; {SLEEP}", "server")
     worker = role(
-        "until [ -e ../../server-0/work/up ]; do sleep 0.05; done; exit $PAI_TASK_INDEX",
+        f"until [ -e {meet}/up ]; do sleep 0.05; done; exit $PAI_TASK_INDEX",
         "worker",
         instances=2,
         failed=2,
