@@ -550,7 +550,7 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "web output": (lambda: processor("x").run(outputs={"a": "http://x/y"}), "cannot be written to http://x/y"),
     "instance type": (lambda: processor("x", instance_type="ecs.unknown").run(), "instance type 'ecs.unknown' is not known"),
-    "instance count": (lambda: processor("x", instance_count=0).run(), "instance_count should be .* at least 1"),
+    "instance count": (lambda: processor("x", instance_count=0).run(), "instance_count should be a whole number from 1"),
     "instance count as a flag": (lambda: processor("x", instance_count=True).run(), "instance_count should be a whole number"),
     "time as a text": (lambda: processor("x", max_run_time="5").run(), "max_run_time should be a number of seconds"),
     "no program": (lambda: processor(["", "x"]).run(), "begins with a program"),
