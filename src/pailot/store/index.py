@@ -432,11 +432,22 @@ def open_file(path: str, *, alone: bool = False) -> sqlite3.Connection:
 
 
 def _make_private(path: str) -> None:
-    """Whatever the umask is, the file is ours alone; SQLite makes those beside it with the same mode."""
+    """Whatever the umask is, the file is ours alone; SQLite makes those beside it with the same mode.
+
+    A file that is there is not opened: to close any descriptor of it would end the locks that other connections of this
+    process hold on it, and their writes could be lost.
+    """
+    if os.path.lexists(path):
+        return
+    empty = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.close(os.open(empty, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        try:
+            os.link(empty, path)
+        finally:
+            os.unlink(empty)
     except OSError:
-        pass  # SQLite says it better
+        pass  # another has made it meanwhile; or SQLite says better what is wrong
 
 
 def _fill(fresh: str, rows: Iterable[JobRow]) -> int:

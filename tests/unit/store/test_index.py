@@ -621,3 +621,20 @@ def test_errors_of_the_room_are_pailot_errors() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         pailot.store.nothing  # noqa: B018  # that is the test
     assert all(getattr(pailot.store, name) for name in pailot.store.__all__)
+
+
+def test_another_connection_of_this_process_takes_no_lock_away(tmp_path: Path) -> None:
+    """To close any descriptor of a database ends the process's locks on it: another process then takes its log away."""
+    path = str(tmp_path / "home" / "index.db")
+    look = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM jobs').fetchone()[0])"
+
+    def seen_by_another_process() -> int:
+        return int(subprocess.run([sys.executable, "-c", look, path], capture_output=True, text=True, check=True).stdout)
+
+    with Index(path) as first:
+        first.add(row(1))
+        with Index(path) as second:
+            second.get("1")
+        assert seen_by_another_process() == 1
+        first.add(row(2, name="two"))
+        assert seen_by_another_process() == 2
