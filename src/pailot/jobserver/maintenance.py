@@ -151,12 +151,11 @@ def _reseal_runs(box: SecretBox, home: str) -> int:
         except OSError:
             continue  # most jobs have no secrets
         job = JobFolder(os.path.join(jobs, name)).job()
-        if not job:
-            continue
+        run_id = str(job["id"]) if job else name  # a damaged record is no reason to lose the secrets
         temporary = f"{file}.{os.getpid()}.tmp"
         try:
             with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
-                stream.write(box.reseal(job["id"], sealed))
+                stream.write(box.reseal(run_id, sealed))
                 os.fsync(stream.fileno())
             os.replace(temporary, file)
         except OSError as error:
