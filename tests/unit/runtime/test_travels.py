@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[3] / "src"
+TRAVELS = sorted(path for room in ("lifecycle", "runfolder", "runtime") for path in (SOURCE / "pailot" / room).rglob("*.py"))
 OURS = ["cgroups", "logs", "masking", "atomic_json", "careful_files"]
 USE = """
 import sys, tempfile
@@ -36,7 +37,7 @@ print("done")
 """
 
 
-@pytest.mark.parametrize("path", sorted((SOURCE / "pailot/runtime").rglob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", TRAVELS, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_the_grammar_is_that_of_python_3_9(path: Path) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 9))
     # This the parser lets pass: parentheses around several context managers are new in 3.10, `match` is a name there.

@@ -1,4 +1,4 @@
-"""The code that travels to the nodes: lifecycle, runtime, values and credentials, in a folder that all runs of a home share."""
+"""The code that travels to the nodes: lifecycle, runfolder, runtime, values and credentials, in a folder that all runs of a home share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOMS = ("lifecycle", "runtime")
+ROOMS = ("lifecycle", "runfolder", "runtime")
 _made: dict[str, str] = {}
 START = """import sys
 
