@@ -26,7 +26,8 @@ import json, os, sys, time
 from pailot import loads, plan
 from pailot.engines.preparation.child_registry import CHILDREN
 from pailot.engines.slurm.engine import SlurmEngine
-from pailot.userruns.driver import Driver, Surroundings
+from pailot.engines.contract import LaunchContext
+from pailot.userruns.driver import Driver
 from pailot.userruns.run_folder import JobFolder
 from pailot.settings import Settings
 text, home = open(sys.argv[1]).read(), Settings().home
@@ -51,9 +52,9 @@ for number, each in enumerate(plans):
     path = os.path.join(home, "jobs", f"{number}-{os.getpid()}")
     folder = JobFolder(path, durable=False, reserve=home)
     folder.fill({"id": str(number), "name": each.name, "engine": "slurm"}, text, texts[number])
-    surroundings = Surroundings(os.getcwd(), "", {"PATH": os.environ["PATH"]}, {}, (), Settings().cache, home)
+    context = LaunchContext(os.getcwd(), "", {"PATH": os.environ["PATH"]}, {}, (), Settings().cache, home)
     engine = SlurmEngine()
-    drivers[engine] = Driver(folder, each, engine, surroundings).steps()
+    drivers[engine] = Driver(folder, each, engine, context).steps()
     next(drivers[engine])
     go_on()
 while drivers:

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .client.errors import Denied, NotFound, Refused, Unreachable, WireError
     from .data.errors import DataError
-    from .engines.base import EngineError
+    from .engines.contract import EngineError
     from .errors import PailotError
     from .loading import plan
     from .planning import Plan
@@ -41,7 +41,7 @@ _HOMES = {
     "PailotError": "errors",
     "Problem": "protocol",
     "DataError": "data.errors",
-    "EngineError": "engines.base",
+    "EngineError": "engines.contract",
     "Conflict": "userruns.launch",
     "NoSuchRun": "userruns.queries",
     "BadSetting": "settings",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from .base import EngineError
+from .contract import EngineError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .base import Engine
+    from .contract import Engine
 
 BUILT_IN = {
     "local": "pailot.engines.local.engine:LocalEngine",

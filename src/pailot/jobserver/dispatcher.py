@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from typing import Any
 
+    from ..engines.contract import LaunchContext
     from ..scheduling.capacity import Capacity
     from ..settings import Settings
     from ..store.server import JobRecord, ServerStore
-    from ..userruns.driver import Surroundings
     from .batched_writer import Writer
     from .keeper_client import Link
     from .submission import Prepared
@@ -79,11 +79,11 @@ class Dispatcher:
         engine: str,
         machine: Capacity,
         prepare_again: Callable[[JobRecord], Prepared],
-        surroundings: Callable[[JobRecord, Prepared], Surroundings],
+        context: Callable[[JobRecord, Prepared], LaunchContext],
     ) -> None:
         self.settings, self.store, self.writer, self.engine = settings, store, writer, engine
         self.home = settings.home
-        self.prepare_again, self.surroundings = prepare_again, surroundings
+        self.prepare_again, self.context = prepare_again, context
         self.entries: dict[str, Entry] = {}
         self.names: dict[tuple[str, str], Entry] = {}
         self.queue = Queue(machine)
@@ -221,7 +221,7 @@ class Dispatcher:
     def _order_start(self, entry: Entry, prepared: Prepared) -> None:
         record = entry.record
         try:
-            surroundings = self.surroundings(record, prepared)
+            context = self.context(record, prepared)
         except TeamError as error:
             self._finish(entry, _ended(record, FAILED, f"it could not be started: {error}"))
             return
@@ -249,7 +249,7 @@ class Dispatcher:
             source=prepared.source,
             plan_text=prepared.plan_text,
             plan=prepared.plan.replace(warnings=()),
-            surroundings=surroundings,
+            context=context,
             attempt=entry.attempt,
             retries=_retries(record),
             began=record.started,

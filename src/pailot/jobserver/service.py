@@ -17,13 +17,13 @@ import os
 import time
 
 from ..data import server_rules
+from ..engines.contract import LaunchContext
 from ..lifecycle.states import FINAL_JOB_STATES, WAITING
 from ..runtime import logs as log_files
 from ..runtime.removing import remove_tree
 from ..scheduling.capacity import Share
 from ..store.secrets import SecretBox
 from ..store.server import JobRecord, NameTaken, new_id
-from ..userruns.driver import Surroundings
 from ..userruns.masked_job_file import Kept
 from ..userruns.run_folder import JobFolder
 from . import job_history, subscriptions
@@ -98,7 +98,7 @@ class Team:
             engine=engine,
             machine=machine,
             prepare_again=self._prepare_again,
-            surroundings=self._surroundings,
+            context=self._context,
         )
         self.notices = Notices(settings, store, self.writer)
         self.floor.on_change = self.notices.of_change
@@ -606,9 +606,9 @@ class Team:
         kept = Kept.opened(self.box.open_all(record.id, sealed)) if sealed is not None else Kept()
         return self.reader.prepare(text, record.user, with_code=record.code is not None, kept=kept)
 
-    def _surroundings(self, record: JobRecord, prepared: Prepared) -> Surroundings:
+    def _context(self, record: JobRecord, prepared: Prepared) -> LaunchContext:
         run_as = self.unix.of(record.user)
-        return Surroundings(
+        return LaunchContext(
             cwd="",
             work_dir="",
             environment=self.unix.environment(run_as, self.environment),

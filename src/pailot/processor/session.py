@@ -74,7 +74,7 @@ class Session:
 
 
 def _containers_work() -> bool:
-    from ..engines.base import EngineError
+    from ..engines.contract import EngineError
     from ..engines.docker import settings
     from ..engines.docker.container_cli import Unavailable, candidates
 

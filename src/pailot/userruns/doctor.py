@@ -82,7 +82,7 @@ def _limits() -> Iterator[Check]:
 
 
 def _sandbox() -> Iterator[Check]:
-    from ..engines.base import EngineError
+    from ..engines.contract import EngineError
     from ..engines.preparation.sandbox import wrapper
 
     try:

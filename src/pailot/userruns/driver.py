@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from ..data.rules import OWN_MACHINE
-from ..engines.base import LOST, Attempt
+from ..engines.contract import LOST, Attempt
 from ..engines.registry import GO_ON
 from ..errors import PailotError
 from ..lifecycle import retry
@@ -19,15 +18,13 @@ from ..lifecycle.states import FAILED, RUNNING, STOPPED, STOPPING, SUCCEEDED, WA
 from ..progress import Pace
 from ..runtime.atomic_json import DISK_FULL, is_full
 from ..runtime.careful_files import make_folders
-from ..values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
     from typing import Any, TypeAlias, TypeVar
 
-    from ..data.rules import Rules
-    from ..engines.base import Engine
+    from ..engines.contract import Engine, LaunchContext
     from ..planning import Plan
     from ..progress import Progress
     from .run_folder import JobFolder
@@ -38,28 +35,6 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 1.0
 """How often an engine is looked at that has nothing to wait for."""
-
-
-class Surroundings(Value):
-    """What a run takes from whoever started it."""
-
-    cwd: str
-    work_dir: str
-    environment: Mapping[str, str]
-    secrets: Mapping[str, str]
-    hidden: tuple[str, ...]
-    cache: str
-    home: str
-    sandbox: bool = False
-    rotate_bytes: int = 0
-    code: str = ""
-    """A folder whose content is copied into each task's working directory."""
-    source: str = ""
-    """The job file with its secrets in clear, where the engine hands the whole job on; never written."""
-    run_as: str = ""
-    """The Unix user whose processes the tasks are; empty for our own."""
-    rules: Rules = OWN_MACHINE
-    """What the job may open."""
 
 
 class Watcher:
@@ -89,10 +64,10 @@ class Driver:
     """Drives one run to its end."""
 
     def __init__(
-        self, folder: JobFolder, plan: Plan, engine: Engine, surroundings: Surroundings, watcher: Watcher | None = None
+        self, folder: JobFolder, plan: Plan, engine: Engine, context: LaunchContext, watcher: Watcher | None = None
     ) -> None:
-        self.folder, self.plan, self.engine, self.surroundings = folder, plan, engine, surroundings
-        folder.hidden = surroundings.hidden
+        self.folder, self.plan, self.engine, self.context = folder, plan, engine, context
+        folder.hidden = context.hidden
         self.watcher = watcher or Watcher()
         self.rules = [
             RoleRule(role.name, role.instances, role.completion.min_failed, role.completion.min_succeeded)
@@ -184,7 +159,7 @@ class Driver:
         from .publish_outputs import publish
 
         attempt = self.folder.attempt(number)
-        done = yield from publish(channels, attempt, self.surroundings, self.progressed, self._asked_to_stop)
+        done = yield from publish(channels, attempt, self.context, self.progressed, self._asked_to_stop)
         for words in done.notes:
             self._happened("waiting", reason=words)
         if done.stopped:
@@ -206,26 +181,13 @@ class Driver:
         begun = (self.resumes or self.engine.name in GO_ON) and os.path.isdir(path)
         make_folders(path, exist_ok=begun)
         self.folder.keep_reserve(path)
-        surroundings = self.surroundings
         attempt = self._current = Attempt(
             plan=self.plan,
             number=number,
             folder=path,
-            secrets=surroundings.secrets,
-            hidden=surroundings.hidden,
-            cwd=surroundings.cwd,
-            work_dir=surroundings.work_dir,
-            environment=surroundings.environment,
             checkpoints=self.folder.file("checkpoints"),
-            cache=surroundings.cache,
-            sandbox=surroundings.sandbox,
-            rotate_bytes=surroundings.rotate_bytes,
-            home=surroundings.home,
+            context=self.context,
             descriptors=self.descriptors,
-            run_as=surroundings.run_as,
-            rules=surroundings.rules,
-            code=surroundings.code,
-            source=surroundings.source,
         )
         self.stop_sent, self.killed = "", False
         if self._asked_to_stop() and not begun:

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from ..engines.contract import LaunchContext
     from ..planning import Plan
     from ..protocol import Job
     from ..store.index import Index
-    from .driver import Surroundings, Watcher
+    from .driver import Watcher
     from .masked_job_file import Recorded
 
 
@@ -41,12 +42,12 @@ class Run:
         plan: Plan,
         index: Index,
         row_id: str,
-        surroundings: Surroundings,
+        context: LaunchContext,
         engine: str,
         lock: int | None = None,
     ) -> None:
         self.folder, self.plan, self.index, self.id = folder, plan, index, row_id
-        self.surroundings = surroundings
+        self.context = context
         self.engine = engine
         self.lock = lock
         """The driver's lock: held from before anybody can find the run, so that nobody takes it for one without a driver."""
@@ -133,9 +134,9 @@ def prepare(
             raise _conflict(plan.name) from None
         raise
     folder.note("submitted", name=plan.name, user=plan.user)
-    from .driver import Surroundings
+    from ..engines.contract import LaunchContext
 
-    surroundings = Surroundings(
+    context = LaunchContext(
         cwd=cwd,
         work_dir=work_dir,
         environment=environment,
@@ -147,7 +148,7 @@ def prepare(
         rotate_bytes=int(settings.log_rotate_mb * 1_000_000),
         source=_whole_source(job) if engine == "openpai" else "",
     )
-    return Run(folder, plan, index, run_id, surroundings, engine, lock)
+    return Run(folder, plan, index, run_id, context, engine, lock)
 
 
 def _remove(path: str) -> None:
@@ -281,7 +282,7 @@ def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, 
         if watcher is not None:
             watcher.happened(entry)
 
-    driver = Driver(run.folder, run.plan, create_engine(run.engine, waiting), run.surroundings, watcher)
+    driver = Driver(run.folder, run.plan, create_engine(run.engine, waiting), run.context, watcher)
     driver.on_started = tell_started
     verdict = drive(driver)
     record_end(run.index, run.id, verdict)

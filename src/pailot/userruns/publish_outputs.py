@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from ..data.rules import Rules
+    from ..engines.contract import LaunchContext
     from ..progress import Progress
     from ..protocol.model import Channels
-    from .driver import Surroundings
 
 LOOK_SECONDS = 0.02
 CLEANING_SECONDS = 30.0
@@ -41,7 +41,7 @@ class Published:
 def publish(
     channels: Channels,
     attempt: str,
-    around: Surroundings,
+    around: LaunchContext,
     hear: Callable[[Progress], None] = lambda _: None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Generator[float | None, None, Published]:
@@ -82,7 +82,7 @@ def _fork(
     work: Callable[[], Mapping[str, object] | None],
     attempt: str,
     keep: tuple[int, ...],
-    around: Surroundings,
+    around: LaunchContext,
     places: tuple[str, ...],
 ) -> int:
     """A child that does something as the job's user; the last descriptor of `keep` takes what it tells."""
@@ -122,7 +122,7 @@ def _give_journal(attempt: str, run_as: str) -> None:
     os.close(held)
 
 
-def _publish(channels: Channels, attempt: str, around: Surroundings, news: News) -> dict[str, object]:
+def _publish(channels: Channels, attempt: str, around: LaunchContext, news: News) -> dict[str, object]:
     from ..data.upload import publish
 
     _clean_earlier(attempt, around.rules)

@@ -20,10 +20,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..engines.contract import LaunchContext
     from ..planning import Plan
     from ..planning.plan import RolePlan
     from ..protocol import Job
-    from .driver import Surroundings
     from .masked_job_file import Kept
     from .run_folder import JobFolder
 
@@ -88,12 +88,12 @@ def drive_on(folder: JobFolder) -> dict[str, Any] | None:
         verdict = folder.verdict()
         if verdict is not None:
             return verdict
-        plan, surroundings = _as_it_was(folder)
+        plan, context = _as_it_was(folder)
 
         def waiting(words: str) -> None:
             folder.note("waiting", reason=words)
 
-        driver = Driver(folder, plan, create_engine(folder.job()["engine"], waiting), surroundings)
+        driver = Driver(folder, plan, create_engine(folder.job()["engine"], waiting), context)
         driver.first = max(0, folder.attempts() - 1)
         driver.retries = _used(folder)
         driver.began = _began(folder)
@@ -114,10 +114,11 @@ def follow(folder: JobFolder) -> None:
 
 
 def _follow(folder: JobFolder, told: int) -> None:
+    from ..engines.contract import LaunchContext
     from ..settings import Settings
     from ..store.index import Index
     from ..store.network_filesystems import index_path
-    from .driver import Driver, Surroundings
+    from .driver import Driver
     from .launch import kept_for, record_end
     from .single_run_loop import drive
 
@@ -128,8 +129,8 @@ def _follow(folder: JobFolder, told: int) -> None:
     engine: Any = create_engine(job["engine"])
     engine.patience, engine.give_up = PATIENCE, lambda: os._exit(0)
     hidden = kept_for(settings.home, folder).hidden
-    surroundings = Surroundings("", "", {}, {}, hidden, settings.cache, settings.home)
-    driver = Driver(folder, _plan_to_follow(folder), engine, surroundings, _FirstLook(told))
+    context = LaunchContext("", "", {}, {}, hidden, settings.cache, settings.home)
+    driver = Driver(folder, _plan_to_follow(folder), engine, context, _FirstLook(told))
     driver.resumes, driver.began = True, _began(folder)
     record_end(Index(index_path(settings.home)), job["id"], drive(driver))
     os.close(lock)
@@ -194,12 +195,12 @@ def _role(name: str, instances: int) -> RolePlan:
     )
 
 
-def _as_it_was(folder: JobFolder) -> tuple[Plan, Surroundings]:
-    """The plan and the surroundings that the run began with: its job file, its secrets, its environment."""
+def _as_it_was(folder: JobFolder) -> tuple[Plan, LaunchContext]:
+    """The plan and the context that the run began with: its job file, its secrets, its environment."""
     from ..credentials import of_environment
+    from ..engines.contract import LaunchContext
     from ..runtime.atomic_json import read_record
     from ..settings import Settings
-    from .driver import Surroundings
     from .launch import kept_for, secret_values
 
     settings, record = Settings(), folder.job()
@@ -207,7 +208,7 @@ def _as_it_was(folder: JobFolder) -> tuple[Plan, Surroundings]:
     job, plan = _reread(folder, kept)
     payload = read_record(os.path.join(folder.attempt(max(0, folder.attempts() - 1)), "payload.json")) or {}
     environment = {**payload.get("environment", {}), **kept.environment}
-    surroundings = Surroundings(
+    context = LaunchContext(
         cwd=record.get("cwd") or ".",
         work_dir=record.get("workDir", ""),
         environment=environment,
@@ -218,7 +219,7 @@ def _as_it_was(folder: JobFolder) -> tuple[Plan, Surroundings]:
         sandbox=record.get("sandbox", False),
         rotate_bytes=int(settings.log_rotate_mb * 1_000_000),
     )
-    return plan, surroundings
+    return plan, context
 
 
 def _reread(folder: JobFolder, kept: Kept) -> tuple[Job, Plan]:

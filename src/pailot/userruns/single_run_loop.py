@@ -75,7 +75,7 @@ def _end_defective(driver: Driver, error: Exception) -> dict[str, Any]:
 def _noted(driver: Driver, error: Exception) -> str:
     from ..runtime import defects
 
-    return defects.note(error, driver.plan.name, hidden=driver.surroundings.hidden, log=driver.folder.file("supervisor.log"))
+    return defects.note(error, driver.plan.name, hidden=driver.context.hidden, log=driver.folder.file("supervisor.log"))
 
 
 def _listen(driver: Driver, woken: int, interrupts: Iterable[int]) -> Any:

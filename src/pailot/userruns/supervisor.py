@@ -27,7 +27,7 @@ def supervise(run: Run) -> dict[str, Any] | None:
 
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     run.index.close()
-    said = pickle.dumps((run.folder.path, run.id, run.plan, run.surroundings, run.engine, run.lock))
+    said = pickle.dumps((run.folder.path, run.id, run.plan, run.context, run.engine, run.lock))
     complaints = open(run.folder.file("supervisor.log"), "wb")  # noqa: SIM115  # closed below
     supervisor = subprocess.Popen(
         # Without `site`, which takes as long as all of ours: it is told where to find things.
@@ -69,7 +69,7 @@ def main() -> None:
     """The new process: read what is to be driven, step out of the family, drive it."""
     import pickle
 
-    path, run_id, plan, surroundings, engine, lock = pickle.load(sys.stdin.buffer)  # noqa: S301  # from our parent
+    path, run_id, plan, context, engine, lock = pickle.load(sys.stdin.buffer)  # noqa: S301  # from our parent
     if os.fork():
         os._exit(0)  # whoever started us reaps this at once, and never the driver
     from ..store.index import Index
@@ -84,5 +84,5 @@ def main() -> None:
         os.dup2(null, descriptor)
     if lock is not None:
         os.set_inheritable(lock, False)
-    drive_and_tell(Run(JobFolder(path), plan, Index(index_path(surroundings.home)), run_id, surroundings, engine, lock), told)
+    drive_and_tell(Run(JobFolder(path), plan, Index(index_path(context.home)), run_id, context, engine, lock), told)
     os._exit(0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.engines.base import EngineError
+from pailot.engines.contract import EngineError
 from pailot.engines.slurm import container_wrappers, sbatch_request, slurm_cli
 from pailot.engines.slurm.sbatch_request import Partition, Site
 from pailot.planning import Plan, plan

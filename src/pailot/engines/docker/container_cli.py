@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ...values import Value
-from ..base import Unreachable
+from ..contract import Unreachable
 from ..preparation.machine import which
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from ...data.ml_mounts import CONTAINED
 from ...runtime import container_shim  # noqa: F401  # or each shim would load it by itself
 from ...runtime.docker_api import mount
 from ...runtime.task_spec import Container
-from ..base import EngineError
+from ..contract import EngineError
 from ..local.engine import LocalEngine, too_much
 from ..preparation import machine, workdir
 from ..preparation.child_registry import CHILDREN
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...data.ml_mounts import Mount
     from ...planning import RolePlan
     from ...runtime.task_spec import Task
-    from ..base import Attempt
+    from ..contract import Attempt
     from ..preparation.gpus import Gpu
     from .container_cli import Program
 
@@ -46,10 +46,10 @@ class DockerEngine(LocalEngine):
         self._fetched: set[str] = set()
 
     def starting(self, attempt: Attempt, stopped: Callable[[], bool]) -> Generator[float | None, None, Sequence[str]]:
-        if attempt.sandbox:
+        if attempt.context.sandbox:
             raise EngineError("a container is a sandbox already; leave --sandbox out")
-        if attempt.run_as:
-            raise EngineError(f"the docker engine cannot start containers as another user ({attempt.run_as})")
+        if attempt.context.run_as:
+            raise EngineError(f"the docker engine cannot start containers as another user ({attempt.context.run_as})")
         return (yield from super().starting(attempt, stopped))
 
     def release(self) -> None:
@@ -136,7 +136,7 @@ class DockerEngine(LocalEngine):
             "--label", f"{LABEL}.run={run}",
             "--label", f"{LABEL}.job={attempt.plan.full_name}",
         ]  # fmt: skip
-        if attempt.hidden:
+        if attempt.context.hidden:
             common += ["--tmpfs", f"{MEMORY_FOLDER}:rw,noexec,nosuid,mode=1777,size=64m"]
         if program.kind in (DOCKER, PODMAN):
             common += ["--log-driver", "none", "--pull", "never"]
@@ -185,7 +185,7 @@ class DockerEngine(LocalEngine):
             name=f"pailot-{run}-{attempt.number}-{task.role}-{task.index}",
             words=tuple(mine),
             image=role.image.uri,
-            memory_folder=MEMORY_FOLDER if attempt.hidden else "",
+            memory_folder=MEMORY_FOLDER if attempt.context.hidden else "",
             removes_itself=program.kind == PODMAN,
             remove_at=program.socket,
             socket="" if has_proxies() else program.socket,
@@ -237,15 +237,19 @@ class DockerEngine(LocalEngine):
 
 def _work_mount(attempt: Attempt) -> tuple[str, ...]:
     """The folder where the job was started, or that was named for it; tasks of a server have only one of their own."""
-    if not attempt.cwd and not attempt.work_dir:
+    if not attempt.context.cwd and not attempt.context.work_dir:
         return ()
-    base = attempt.cwd if attempt.work_dir in ("", workdir.SHARED) else os.path.join(attempt.cwd, attempt.work_dir)
+    base = (
+        attempt.context.cwd
+        if attempt.context.work_dir in ("", workdir.SHARED)
+        else os.path.join(attempt.context.cwd, attempt.context.work_dir)
+    )
     return run_arguments.work_mount(os.path.abspath(os.path.expanduser(base)))
 
 
 def _to_mount(path: str, attempt: Attempt) -> str:
     """What a container has to see for a file that was brought: its folder in the cache, or the folder of the settings."""
-    return folder_of(path, attempt.rules) or os.path.dirname(path)
+    return folder_of(path, attempt.context.rules) or os.path.dirname(path)
 
 
 def _say_nothing(_: str) -> None:

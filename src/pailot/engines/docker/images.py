@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..base import EngineError
+from ..contract import EngineError
 from .container_cli import PODMAN, config_folder, first_that_answers, last_line
 from .settings import ALWAYS, NEVER
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ...runtime.docker_api import mount
-from ..base import EngineError
+from ..contract import EngineError
 from .container_cli import DOCKER, PODMAN
 
 TYPE_CHECKING = False

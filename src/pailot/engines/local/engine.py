@@ -17,7 +17,7 @@ from ...runtime.shim import run_and_exit, which
 from ...runtime.shim_events import Channel
 from ...runtime.stop_reason import claim_stop
 from ...runtime.task_spec import Task
-from ..base import ABSENT, ENDED, LOST, RUNNING, STARTING, EngineError, Observed, through
+from ..contract import ABSENT, ENDED, LOST, RUNNING, STARTING, EngineError, Observed, through
 from ..preparation import machine, workdir
 from ..preparation.child_registry import CHILDREN
 from ..preparation.gpus import Gpus, GpusBusy, discover, of_type, variables
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ...planning import Plan, RolePlan
     from ...progress import Progress
     from ...protocol.model import Channels
-    from ..base import Attempt
+    from ..contract import Attempt
     from ..preparation.background_child import Whose
     from ..preparation.gpus import Gpu
     from ..preparation.unix_owner import Owner
@@ -106,7 +106,10 @@ class LocalEngine:
         for folder in folders.values():
             make_folders(folder, exist_ok=False)
         works = workdir.prepare(
-            attempt.cwd, [os.path.join(folder, "work") for folder in folders.values()], attempt.work_dir, [attempt.home]
+            attempt.context.cwd,
+            [os.path.join(folder, "work") for folder in folders.values()],
+            attempt.context.work_dir,
+            [attempt.context.home],
         )
         yield from self._copy_code(attempt, works, stopped)
         owner = self._hand_over(attempt, works)
@@ -120,7 +123,7 @@ class LocalEngine:
         seen: Sequence[tuple[str, str]] = ()
         if plan.options.channels:
             wrapper, seen = yield from self._fill_channels(attempt, plan.options.channels, folders, owner, stopped)
-        if attempt.sandbox:
+        if attempt.context.sandbox:
             from ..preparation.sandbox import wrapper as sandbox
 
             wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works)], owner.user if owner else None)
@@ -142,7 +145,7 @@ class LocalEngine:
 
         if not CHILDREN.crowded:
             gc.freeze()  # or each shim would soon copy all the memory that it shares with us
-            which("bash", attempt.environment.get("PATH", os.defpath))  # or each shim would look for it
+            which("bash", attempt.context.environment.get("PATH", os.defpath))  # or each shim would look for it
         self._killed.clear()
         self._memory_kills = processes.memory_kills() if CHILDREN.crowded else ""
         inherited = self._inherited(attempt)
@@ -178,7 +181,7 @@ class LocalEngine:
 
     def _inherited(self, attempt: Attempt) -> Mapping[str, str]:
         """What a task has of the environment of whoever started the job."""
-        return attempt.environment
+        return attempt.context.environment
 
     def _around(self, task: Task, attempt: Attempt, role: RolePlan, gpus: Sequence[Gpu]) -> Task:
         """The task with what an engine puts around it."""
@@ -228,7 +231,7 @@ class LocalEngine:
         On a server that is a failure of the job. What the platform loses is tried again for free, which nobody is to have.
         """
         number = self._killed.get((lost.role, lost.index))
-        may_have = CHILDREN.crowded and not self.contains and not attempt.run_as
+        may_have = CHILDREN.crowded and not self.contains and not attempt.context.run_as
         if not number or not may_have or self._ended_them or processes.memory_kills() != self._memory_kills:
             return lost
         words = exit_classes.words(exit_classes.End(None, number))
@@ -305,8 +308,8 @@ class LocalEngine:
         images = ", ".join(sorted({role.image.uri for role in plan.roles.values()}))
         if attempt.number:
             return []  # said already
-        where = "in a sandbox of this machine" if attempt.sandbox else "as they are, and they change this machine"
-        advice = "-e docker uses it" if attempt.sandbox else "-e docker uses it, --sandbox keeps the machine as it is"
+        where = "in a sandbox of this machine" if attempt.context.sandbox else "as they are, and they change this machine"
+        advice = "-e docker uses it" if attempt.context.sandbox else "-e docker uses it, --sandbox keeps the machine as it is"
         notes = [f"the local engine runs commands {where}; the image {images} is not used ({advice})", *too_much(plan)]
         if cgroups.available() is None:
             notes.append(f"memory and CPU limits are not enforced here: {cgroups.why_not()}")
@@ -401,15 +404,15 @@ class LocalEngine:
         return placing.Placement({place: self._address(*place) for place in places}, places)
 
     def _hand_over(self, attempt: Attempt, works: Sequence[str]) -> Owner | None:
-        if not attempt.run_as:
+        if not attempt.context.run_as:
             return None
         from ..preparation.unix_owner import Owner
 
         if self.name != "local":
-            raise EngineError(f"the engine {self.name} cannot run tasks as Unix user {attempt.run_as}; the local one can")
-        owner = Owner(attempt.run_as)
+            raise EngineError(f"the engine {self.name} cannot run tasks as Unix user {attempt.context.run_as}; the local one can")
+        owner = Owner(attempt.context.run_as)
         owner.hand_over(attempt, works)
-        owner.give(attempt.cache)
+        owner.give(attempt.context.cache)
         if any(each.kind == "ssh-key" for role in attempt.plan.roles.values() for each in role.provisions):
             owner.give(os.path.join(attempt.folder, "ssh"))
         return owner
@@ -441,11 +444,11 @@ class LocalEngine:
         ml = os.path.join(attempt.folder, "ml")
         make_folders(ml)
         wrapper: tuple[str, ...] = ()
-        if chosen.mount and not attempt.sandbox and not self.contains:
+        if chosen.mount and not attempt.context.sandbox and not self.contains:
             from ..preparation.sandbox import with_ml
 
             wrapper = with_ml(ml, owner.user if owner else None)
-        mounted = bool(wrapper) or attempt.sandbox or self.contains
+        mounted = bool(wrapper) or attempt.context.sandbox or self.contains
 
         self.views = ml_mounts.make(chosen, ml, folders)
 
@@ -454,14 +457,16 @@ class LocalEngine:
                 owner.give(folder)
 
         def make(tell: Callable[[Progress], None] = lambda _: None) -> tuple[Sequence[Sequence[str]], Mapping[str, str]]:
-            filled = ml_folders.make(chosen, ml, attempt.cache, attempt.cwd, mounted=mounted, tell=tell, rules=attempt.rules)
+            filled = ml_folders.make(
+                chosen, ml, attempt.context.cache, attempt.context.cwd, mounted=mounted, tell=tell, rules=attempt.context.rules
+            )
             ml_mounts.fill(self.views, mounted=mounted)
             return filled.shown, filled.files
 
         far = ml_folders.fetched(chosen)
         if far and not attempt.number:
             self.waiting(f"fetching {', '.join(far)}")
-        if not far and not (CHILDREN.crowded and chosen.code) and not attempt.rules.server:
+        if not far and not (CHILDREN.crowded and chosen.code) and not attempt.context.rules.server:
             shown, files = make()
         else:
             from ..preparation.background_child import News, in_a_child
@@ -472,8 +477,8 @@ class LocalEngine:
                 lambda: make(news.tell), attempt.descriptors, self, stopped, news, self.progressed, whose
             )
         ml_folders.Filled(shown, files).keep(ml)
-        if attempt.rules.server:
-            self.roots = sorted({folder_of(path, attempt.rules) for path, _ in shown} - {""})
+        if attempt.context.rules.server:
+            self.roots = sorted({folder_of(path, attempt.context.rules) for path, _ in shown} - {""})
             return wrapper, []
         return wrapper, [(path, place) for path, place in shown]
 
@@ -481,7 +486,7 @@ class LocalEngine:
         self, attempt: Attempt, works: Sequence[str], stopped: Callable[[], bool]
     ) -> Generator[float | None, None, None]:
         """The code that was sent along, from our own folder into new ones; among many runs a child of its own does that."""
-        if not attempt.code:
+        if not attempt.context.code:
             return
         if not CHILDREN.crowded:
             copy_code(attempt, works)
@@ -497,7 +502,7 @@ class LocalEngine:
         plan = attempt.plan
         if not any(role.provisions for role in plan.roles.values()) and not plan.options.code:
             return {}
-        if not CHILDREN.crowded and not attempt.rules.server:
+        if not CHILDREN.crowded and not attempt.context.rules.server:
             return bring(attempt, works)
         from ..preparation.background_child import in_a_child
 
@@ -525,8 +530,8 @@ class LocalEngine:
             main=role.scripts.main,
             start=role.scripts.start,
             exit=role.scripts.exit,
-            secrets=attempt.secrets,
-            hidden=attempt.hidden,
+            secrets=attempt.context.secrets,
+            hidden=attempt.context.hidden,
             inherited=self._inherited(attempt),
             attempt_folder=attempt.folder,
             retries=role.task_retry_count,
@@ -536,7 +541,7 @@ class LocalEngine:
             hold_command=options.hold_command or "",
             memory_mb=role.resources.memory_mb if attempt.plan.task_count <= MAX_LIMITED_TASKS else 0,
             cpus=role.resources.cpu if attempt.plan.task_count <= MAX_LIMITED_TASKS else 0,
-            rotate_bytes=attempt.rotate_bytes,
+            rotate_bytes=attempt.context.rotate_bytes,
             outlives_power=False,
             wrapper=wrapper,
         )
@@ -578,7 +583,7 @@ def whose_work(attempt: Attempt, places: Iterable[str]) -> Whose:
     """For whom a child opens what a job names."""
     from ..preparation.background_child import Whose
 
-    return Whose(attempt.rules, attempt.run_as, tuple(places))
+    return Whose(attempt.context.rules, attempt.context.run_as, tuple(places))
 
 
 def copy_code(attempt: Attempt, works: Sequence[str]) -> None:
@@ -586,7 +591,7 @@ def copy_code(attempt: Attempt, works: Sequence[str]) -> None:
     import shutil
 
     for work in dict.fromkeys(works):
-        shutil.copytree(attempt.code, work, symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(attempt.context.code, work, symlinks=True, dirs_exist_ok=True)
 
 
 def bring(attempt: Attempt, works: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
@@ -596,13 +601,21 @@ def bring(attempt: Attempt, works: Sequence[str]) -> Mapping[str, Mapping[str, s
 
     provided: Mapping[str, Mapping[str, str]] = {}
     if any(role.provisions for role in plan.roles.values()):
-        provided = provisions.provide(plan, attempt.folder, attempt.cache, cwd=attempt.cwd, rules=attempt.rules)
+        provided = provisions.provide(
+            plan, attempt.folder, attempt.context.cache, cwd=attempt.context.cwd, rules=attempt.context.rules
+        )
     if plan.options.code:
         tasks = [(role.name, index) for role in plan.roles.values() for index in range(role.instances)]
         places = dict(zip(tasks, works, strict=True))
-        private = len(set(works)) > 1 or attempt.rules.server
+        private = len(set(works)) > 1 or attempt.context.rules.server
         provisions.bring_code(
-            plan, places, attempt.cache, cwd=attempt.cwd, private=private, leave_out=[attempt.home], rules=attempt.rules
+            plan,
+            places,
+            attempt.context.cache,
+            cwd=attempt.context.cwd,
+            private=private,
+            leave_out=[attempt.context.home],
+            rules=attempt.context.rules,
         )
     return provided
 

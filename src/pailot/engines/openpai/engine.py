@@ -15,7 +15,7 @@ from ...lifecycle.completion import Verdict
 from ...lifecycle.states import FAILED, RUNNING, STOPPED, UNKNOWN
 from ...runtime.atomic_json import read_record, write_record
 from ...runtime.stop_reason import claim_stop
-from ..base import ENDED, EngineError, Observed, Unreachable, through
+from ..contract import ENDED, EngineError, Observed, Unreachable, through
 from .local_copy import Mirror
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...client.api import Client
-    from ..base import Attempt
+    from ..contract import Attempt
     from .follower import Follower
 
 LONGEST_NAME = 200
@@ -73,7 +73,7 @@ class OpenpaiEngine:
         known = read_record(path)
         text = None
         if known is None or not known["submitted"]:
-            if not attempt.source:
+            if not attempt.context.source:
                 raise EngineError(
                     "its launcher was killed before the job was submitted"
                     if known
@@ -81,7 +81,7 @@ class OpenpaiEngine:
                 )
             known = {"job": _name_there(attempt), "server": self._server(), "submitted": False}
             write_record(path, known)
-            text = _as_sent(attempt.source, known["job"], attempt.plan.options.environment)
+            text = _as_sent(attempt.context.source, known["job"], attempt.plan.options.environment)
         server = str(known["server"])
         os.makedirs(os.path.join(attempt.folder, "tasks"), exist_ok=True)
         self._follower = Follower(
@@ -89,7 +89,7 @@ class OpenpaiEngine:
             known["job"],
             text,
             {role.name: role.instances for role in attempt.plan.roles.values()},
-            Mirror(attempt.folder, attempt.hidden),
+            Mirror(attempt.folder, attempt.context.hidden),
             self._tell,
         )
         self._follower.patience, self._follower.give_up = self.patience, self.give_up

@@ -13,7 +13,7 @@ from ...errors import PailotError
 from ...progress import Progress
 from ...runtime.processes import end_with_parent
 from ...values import Value
-from ..base import EngineError, Unreachable
+from ..contract import EngineError, Unreachable
 from .child_registry import CHILDREN
 
 TYPE_CHECKING = False

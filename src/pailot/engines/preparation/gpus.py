@@ -9,7 +9,7 @@ import os
 
 from ...settings import BadSetting, Settings
 from ...values import Value
-from ..base import EngineError
+from ..contract import EngineError
 from .machine import Locks, MachineError, open_shared, which
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ import os
 
 from ...runtime import locks
 from ...settings import BadSetting, Settings
-from ..base import EngineError
+from ..contract import EngineError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...runtime import ports
 from ...runtime.locks import LocksError
-from ..base import EngineError
+from ..contract import EngineError
 from .machine import MachineError
 
 TYPE_CHECKING = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..base import EngineError
+from ..contract import EngineError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

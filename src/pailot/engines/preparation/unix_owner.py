@@ -10,13 +10,13 @@ import os
 
 from ...runtime import rights
 from ...runtime.careful_files import make_folders
-from ..base import EngineError
+from ..contract import EngineError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..base import Attempt
+    from ..contract import Attempt
 
 
 class Owner:
@@ -57,6 +57,6 @@ class Owner:
             rights.let_pass(folder)
         attempts = os.path.dirname(attempt.folder)
         job = os.path.dirname(attempts)
-        for folder in (attempt.home, os.path.dirname(job), job, attempts, attempt.checkpoints):
+        for folder in (attempt.context.home, os.path.dirname(job), job, attempts, attempt.checkpoints):
             rights.let_pass(folder)
         rights.let_pass(attempt.folder, self.user)  # last: nobody but this user's group gets further

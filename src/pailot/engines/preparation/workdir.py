@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from ...runtime.careful_files import make_folders
-from ..base import EngineError
+from ..contract import EngineError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The code that travels to the nodes: lifecycle, runfolder, runtime, values and credentials, in a folder that all runs of a home share."""
+"""The code that travels to the nodes: lifecycle, runfolder, runtime, values, credentials; one folder for all runs of a home."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from ...lifecycle.states import FAILED, RUNNING, UNKNOWN, WAITING
 from ...runtime.atomic_json import read_lines, read_record, write_record
 from ...runtime.slurm.driver import ending
 from ...settings import Settings
-from ..base import ABSENT, ENDED, LOST, EngineError, Observed, through
-from ..base import RUNNING as TASK_RUNS
+from ..contract import ABSENT, ENDED, LOST, EngineError, Observed, through
+from ..contract import RUNNING as TASK_RUNS
 from ..local.engine import bring, copy_code, whose_work
 from ..preparation import workdir
 from ..preparation.child_registry import CHILDREN
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from ...progress import Progress
-    from ..base import Attempt
+    from ..contract import Attempt
     from .sbatch_request import Request
 
     Answer = TypeVar("Answer")
@@ -116,7 +116,7 @@ class SlurmEngine:
         self.folder, self.comment = attempt.folder, _comment(attempt)
         notes: list[str] = []
         if not self._adopt(attempt):
-            if attempt.run_as:
+            if attempt.context.run_as:
                 raise EngineError("the slurm engine submits jobs as the user it runs as; it cannot run tasks as another")
             asked = cluster_queries.ask(attempt.plan, self.settings)
             self.away = unshared_home.wanted(str(self.settings["slurm_shared_home"]), attempt.folder, attempt.number)
@@ -151,7 +151,7 @@ class SlurmEngine:
             return False
         self.job, self.away = str(record["job"]), "code" in record or _packed(attempt.folder)
         if self.away:
-            self.code = code_bundle.code(attempt.home)
+            self.code = code_bundle.code(attempt.context.home)
         return True
 
     def _prepare(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
@@ -162,11 +162,14 @@ class SlurmEngine:
         for folder in folders:
             os.makedirs(folder, exist_ok=True)
         works = workdir.prepare(
-            attempt.cwd, [os.path.join(folder, "work") for folder in folders], attempt.work_dir, [attempt.home]
+            attempt.context.cwd,
+            [os.path.join(folder, "work") for folder in folders],
+            attempt.context.work_dir,
+            [attempt.context.home],
         )
         places = dict(zip(tasks, works, strict=True))
         provided: Mapping[str, Mapping[str, str]] = {}
-        if attempt.code:
+        if attempt.context.code:
             yield from self._beside(lambda: copy_code(attempt, works), attempt, stopped)
         if plan.options.code or any(role.provisions for role in plan.roles.values()):
             provided = yield from self._beside(lambda: bring(attempt, works), attempt, stopped)
@@ -194,11 +197,13 @@ class SlurmEngine:
         first = next(iter(own.values()))
 
         def make(tell: Callable[[Progress], None] = lambda _: None) -> ml_folders.Filled:
-            filled = ml_folders.make(first.chosen, first.shared, attempt.cache, attempt.cwd, tell=tell, rules=attempt.rules)
+            filled = ml_folders.make(
+                first.chosen, first.shared, attempt.context.cache, attempt.context.cwd, tell=tell, rules=attempt.context.rules
+            )
             ml_mounts.fill(own, mounted=False)
             return filled
 
-        if not CHILDREN.crowded and not attempt.rules.server and not ml_folders.fetched(first.chosen):
+        if not CHILDREN.crowded and not attempt.context.rules.server and not ml_folders.fetched(first.chosen):
             filled = make()
         else:
             from ..preparation.background_child import News, in_a_child
@@ -214,7 +219,7 @@ class SlurmEngine:
         self, work: Callable[[], Answer], attempt: Attempt, stopped: Callable[[], bool]
     ) -> Generator[float | None, None, Answer]:
         """Among many runs, and on a server, a child of its own opens what a job names."""
-        if not CHILDREN.crowded and not attempt.rules.server:
+        if not CHILDREN.crowded and not attempt.context.rules.server:
             return work()
         from ..preparation.background_child import in_a_child
 
@@ -242,7 +247,7 @@ class SlurmEngine:
             os.close(os.open(os.path.join(attempt.folder, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         public, private = private_part.split(made, attempt)
         data = json.dumps({**public, "script": asked.head}).encode()
-        self.code = code_bundle.code(attempt.home)
+        self.code = code_bundle.code(attempt.context.home)
         self.script = unshared_home.script(asked.head, self.code, files, data, json.dumps(private).encode())
         remove_tree(files, ignore_errors=True)
         _write(os.path.join(attempt.folder, "payload.json"), data)
@@ -251,7 +256,7 @@ class SlurmEngine:
         environment = slurm_cli.environment(os.environ)
         environment.update(
             PAILOT_ATTEMPT=attempt.folder,
-            PAILOT_CODE=code_bundle.code(attempt.home),
+            PAILOT_CODE=code_bundle.code(attempt.context.home),
             PAILOT_PYTHON=code_bundle.interpreter(),
         )
         if self.away:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...planning import RolePlan
-    from ..base import Attempt
+    from ..contract import Attempt
     from .container_wrappers import Seen
     from .sbatch_request import Component
 
@@ -34,7 +34,8 @@ def on_nodes(attempt: Attempt, token: str) -> Attempt:
     """The attempt in folders that each node has for itself: a mark stands for where they are."""
     root = f"{token}{{root}}"
     # One file a log: so it can be brought to the login node by what it gained.
-    return attempt.replace(folder=f"{root}/attempt", checkpoints=f"{root}/checkpoints", rotate_bytes=0)
+    context = attempt.context.replace(rotate_bytes=0)
+    return attempt.replace(folder=f"{root}/attempt", checkpoints=f"{root}/checkpoints", context=context)
 
 
 def build(
@@ -99,7 +100,7 @@ def build(
         ],
         "maxRunSeconds": plan.options.max_run_seconds,
         "graceSeconds": plan.options.grace_seconds,
-        "environment": dict(attempt.environment),
+        "environment": dict(attempt.context.environment),
         "shared": {
             **placing.shared_variables(plan, placement),
             "PAI_PEERS_FILE": os.path.join(attempt.folder, "peers.json"),
@@ -132,7 +133,7 @@ def _role(attempt: Attempt, role: RolePlan, wrapper: tuple[str, ...]) -> dict[st
             "grace": options.grace_seconds,
             "hold_seconds": options.hold_on_failure_minutes * 60,
             "hold_command": options.hold_command or "",
-            "rotate_bytes": attempt.rotate_bytes,
+            "rotate_bytes": attempt.context.rotate_bytes,
             "foreign_stop": "user",
             "wrapper": wrapper,
             "script_on_input": bool(wrapper),

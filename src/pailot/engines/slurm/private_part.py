@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from ..base import Attempt
+    from ..contract import Attempt
 
 FILE = "secrets.once"
 UNSEALABLE = "unsealable"
@@ -39,7 +39,7 @@ class Sealed(Value):
 
 def split(payload: dict[str, Any], attempt: Attempt) -> tuple[dict[str, Any], dict[str, Any]]:
     """The payload without anything private, and the private part."""
-    texts = sorted({text for text in attempt.hidden if len(text) >= credentials.MIN_CHARACTERS}, key=len, reverse=True)
+    texts = sorted({text for text in attempt.context.hidden if len(text) >= credentials.MIN_CHARACTERS}, key=len, reverse=True)
     marks = {text: f"{payload['token']}{{s{number}}}" for number, text in enumerate(texts)}
     used: dict[str, str] = {}
 
@@ -61,8 +61,8 @@ def split(payload: dict[str, Any], attempt: Attempt) -> tuple[dict[str, Any], di
     inherited = payload["environment"]
     kept = {name: value for name, value in inherited.items() if credentials.is_harmless(name) and public(value) == value}
     private = {
-        "secrets": dict(attempt.secrets),
-        "hidden": list(attempt.hidden),
+        "secrets": dict(attempt.context.secrets),
+        "hidden": list(attempt.context.hidden),
         "texts": used,
         "environment": {name: value for name, value in inherited.items() if name not in kept},
     }
@@ -79,13 +79,13 @@ def remove(folder: str) -> None:
 
 def inherited_credentials(attempt: Attempt) -> Sequence[str]:
     """The names of variables with a credential that tasks have from whoever started the job."""
-    return sorted(name for name, value in attempt.environment.items() if credentials.of_environment({name: value}))
+    return sorted(name for name, value in attempt.context.environment.items() if credentials.of_environment({name: value}))
 
 
 def holds_secrets(attempt: Attempt) -> bool:
     """Whether the job itself has secrets, apart from what its tasks inherit."""
-    inherited = set(credentials.of_environment(attempt.environment))
-    return bool(attempt.secrets) or any(text not in inherited for text in attempt.hidden)
+    inherited = set(credentials.of_environment(attempt.context.environment))
+    return bool(attempt.context.secrets) or any(text not in inherited for text in attempt.context.hidden)
 
 
 def seal(private: dict[str, Any], attempt: Attempt) -> Sealed:

@@ -6,7 +6,7 @@ import os
 import re
 
 from ...values import Value
-from ..base import EngineError, Unreachable
+from ..contract import EngineError, Unreachable
 from ..preparation.child_registry import CHILDREN
 from ..preparation.machine import which
 from .sbatch_request import Partition

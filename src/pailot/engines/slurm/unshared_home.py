@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 
 from ...runtime.slurm import unpack
-from ..base import EngineError
+from ..contract import EngineError
 from . import private_part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..base import Attempt
+    from ..contract import Attempt
 
 LIMIT_BYTES = 2_500_000
 """Slurm takes scripts of up to 4 MiB unless its configuration says otherwise, and packing for text adds a third."""
@@ -56,8 +56,8 @@ def permitted(attempt: Attempt, *, secrets_in_spool: bool) -> Attempt:
             " root and Slurm's own user can read them; slurm_secrets_in_spool = yes allows that"
         )
     left_out = private_part.inherited_credentials(attempt)
-    environment = {name: value for name, value in attempt.environment.items() if name not in left_out}
-    return attempt.replace(environment=environment, hidden=())
+    environment = {name: value for name, value in attempt.context.environment.items() if name not in left_out}
+    return attempt.replace(context=attempt.context.replace(environment=environment, hidden=()))
 
 
 def _check(attempt: Attempt) -> None:
@@ -99,12 +99,19 @@ def bring_files(attempt: Attempt, folder: str) -> None:
     from ...data import provisions
 
     plan = attempt.plan
-    if attempt.code:
-        shutil.copytree(attempt.code, folder, symlinks=True, dirs_exist_ok=True)
+    if attempt.context.code:
+        shutil.copytree(attempt.context.code, folder, symlinks=True, dirs_exist_ok=True)
     if plan.options.code:
         os.makedirs(folder, exist_ok=True)
         places = {(role.name, index): folder for role in plan.roles.values() for index in range(role.instances)}
-        provisions.bring_code(plan, places, attempt.cache, cwd=attempt.cwd, leave_out=[attempt.home], rules=attempt.rules)
+        provisions.bring_code(
+            plan,
+            places,
+            attempt.context.cache,
+            cwd=attempt.context.cwd,
+            leave_out=[attempt.context.home],
+            rules=attempt.context.rules,
+        )
 
 
 def _along(code: str, files: str) -> bytes:

@@ -7,7 +7,7 @@ from . import private_part
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...settings import Settings
-    from ..base import Attempt
+    from ..contract import Attempt
 
 
 def notes_on(attempt: Attempt, settings: Settings, *, away: bool) -> list[str]:
@@ -24,7 +24,7 @@ def notes_on(attempt: Attempt, settings: Settings, *, away: bool) -> list[str]:
     without_effect = [
         name
         for name, used in (
-            ("--sandbox", attempt.sandbox),
+            ("--sandbox", attempt.context.sandbox),
             ("extras.storages", plan.storages or plan.default_storages),
             ("extraContainerOptions.shmMB", any(role.resources.shm_mb for role in plan.roles.values())),
             ("extraContainerOptions.infiniband", any(role.resources.infiniband for role in plan.roles.values())),
@@ -39,7 +39,11 @@ def notes_on(attempt: Attempt, settings: Settings, *, away: bool) -> list[str]:
 
 
 def _away_notes(attempt: Attempt, settings: Settings) -> list[str]:
-    along = "the job's code travels with it" if attempt.code or attempt.plan.options.code else "tasks begin in an empty directory"
+    along = (
+        "the job's code travels with it"
+        if attempt.context.code or attempt.plan.options.code
+        else "tasks begin in an empty directory"
+    )
     found = [f"the nodes do not see this home: {along}, and only logs and records come back (slurm_shared_home)"]
     left_out = () if settings["slurm_secrets_in_spool"] else private_part.inherited_credentials(attempt)
     if left_out:

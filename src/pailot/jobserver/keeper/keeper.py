@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from ...engines.base import Engine
+    from ...engines.contract import Engine
     from ...userruns.driver import Steps
 
 PATIENCE_SECONDS = 60.0
@@ -404,7 +404,7 @@ class Keeper:
                 running.happened(folder.note("waiting", reason=words))
 
             engine = running.engine = create_engine(self.engine, waiting)
-            driver = running.driver = Driver(folder, order["plan"], engine, order["surroundings"], running)
+            driver = running.driver = Driver(folder, order["plan"], engine, order["context"], running)
             driver.first = order["attempt"]
             driver.retries = dict(order["retries"])
             driver.began = order["began"]
@@ -465,7 +465,7 @@ class Keeper:
 
         This is the last line of defence, so it expects that each of its own steps fails, too.
         """
-        hidden = running.driver.surroundings.hidden if running.driver is not None else ()
+        hidden = running.driver.context.hidden if running.driver is not None else ()
         if isinstance(error, PailotError) or is_of_the_machine(error):
             self._end(running, str(error), defect=False)
         else:

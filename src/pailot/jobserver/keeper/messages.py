@@ -22,7 +22,7 @@ LOCK = "keeper.lock"
 LOG = "keeper.log"
 TAKEN = 3
 """The exit status of a keeper that found another one."""
-VERSION = 2
+VERSION = 3
 """Of the messages and of the pickled plans: a keeper with another one finishes its jobs and gets no more."""
 
 

@@ -22,34 +22,41 @@ if TYPE_CHECKING:
 ABSENT, STARTING, RUNNING, ENDED, LOST = "absent", "starting", "running", "ended", "lost"
 
 
+class LaunchContext(Value):
+    """What a run takes from the process that started it."""
+
+    cwd: str = ""
+    work_dir: str = ""
+    environment: Mapping[str, str] = {}
+    secrets: Mapping[str, str] = {}
+    """What stands in the scripts for a secret, and the secret; never written."""
+    hidden: tuple[str, ...] = ()
+    """Texts that no log may show."""
+    cache: str = ""
+    home: str = ""
+    sandbox: bool = False
+    rotate_bytes: int = 0
+    code: str = ""
+    """A folder whose content each task finds, as its own copy, in its working directory; it was sent along with the job."""
+    source: str = ""
+    """The job file with its secrets in clear, for an engine that hands the whole job on; never written."""
+    run_as: str = ""
+    """The Unix user whose processes the tasks are to be; empty for our own. An engine that cannot do so refuses."""
+    rules: Rules = OWN_MACHINE
+    """What the job may open: everything on a user's own machine, little on a server."""
+
+
 class Attempt(Value):
     """One attempt of a job: what to run, and the folder where it is written down."""
 
     plan: Plan
     number: int
     folder: str
-    secrets: Mapping[str, str] = {}
-    """What stands in the scripts for a secret, and the secret; never written."""
-    hidden: tuple[str, ...] = ()
-    """Texts that no log may show."""
-    cwd: str = ""
-    work_dir: str = ""
-    environment: Mapping[str, str] = {}
-    checkpoints: str = ""
-    cache: str = ""
-    sandbox: bool = False
-    rotate_bytes: int = 0
-    home: str = ""
-    source: str = ""
-    """The job file with its secrets, for an engine that hands the whole job on; never written."""
+    checkpoints: str
+    """A folder of the run with one for each task, which survives retries."""
+    context: LaunchContext
     descriptors: tuple[int, ...] = ()
     """What every process that stands for a task keeps open beside its own: the lock of the run."""
-    code: str = ""
-    """A folder whose content each task finds, as its own copy, in its working directory; it was sent along with the job."""
-    rules: Rules = OWN_MACHINE
-    """What the job may open: everything on a user's own machine, little on a server."""
-    run_as: str = ""
-    """The Unix user whose processes the tasks are to be; empty for our own. An engine that cannot do so refuses."""
 
 
 class Observed(Value):
