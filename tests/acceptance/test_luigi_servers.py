@@ -17,7 +17,7 @@ from luigi.configuration import get_config
 import pailot
 from pailot.client.api import Client as Wire
 from pailot.luigi import PaiJobFailed, ProtocolTask, auth, backends, openpai_v1, slot_to_dict, tasks
-from pailot.sdk import connections
+from pailot.views import connections
 
 from . import luigi_tasks
 from .genuine import Genuine

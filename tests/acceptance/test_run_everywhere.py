@@ -14,7 +14,7 @@ import pytest
 import pailot
 from pailot import Client, Job, Run, TaskRole
 from pailot.client.api import find
-from pailot.sdk import connections
+from pailot.views import connections
 
 from .genuine import Genuine
 from .servers import PASSWORD, Server

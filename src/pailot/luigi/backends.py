@@ -6,8 +6,8 @@ server as `name-r2`, `name-r3`, …, since a server keeps a name for ever.
 
 from __future__ import annotations
 
+from ..lifecycle.states import FINAL_JOB_STATES
 from ..sdk.errors import RunError
-from ..sdk.local_view import OVER
 from .auth import Tokens
 
 TYPE_CHECKING = False
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from ..sdk.client import Client
     from ..sdk.job import Job
-    from ..sdk.local_view import Quit
     from ..sdk.run import Run
+    from ..views.cancellation import Quit
 
     class Place(Protocol):
         """Finds and starts jobs."""
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 SUCCEEDED = ("SUCCEEDED", "SUCCEED")
-ENDED = (*OVER, "SUCCEED")
+ENDED = (*FINAL_JOB_STATES, "SUCCEED")
 LOCAL = "local"
 _FOUND: dict[str, tuple[int, str]] = {}
 """Which version of the API an address has, and where below it."""
@@ -103,9 +103,9 @@ class There:
         """Made when it is first needed, for it needs a token."""
         if self._made is None:
             from ..sdk.client import Client
-            from ..sdk.connections import Lines
+            from ..views.connections import Connections
 
-            self._made = Client.over(Lines(self.url, self._tokens.now(), "", self._tokens.renewed))
+            self._made = Client.over(Connections(self.url, self._tokens.now(), "", self._tokens.renewed))
         return self._made
 
     def latest(self, name: str) -> Started | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..sdk.job import Job
-    from ..sdk.local_view import Quit
+    from ..views.cancellation import Quit
     from .auth import Tokens
 
 POLL_SECONDS = 2.0

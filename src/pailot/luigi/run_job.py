@@ -8,8 +8,8 @@ import threading
 
 from ..client.errors import Unreachable
 from ..errors import PailotError
-from ..sdk.local_view import Quit
 from ..settings import Settings
+from ..views.cancellation import Quit
 from .backends import SUCCEEDED, PaiJobFailed
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ import sys
 from ..errors import PailotError
 from ..sdk import local_runs
 from ..sdk.errors import WaitTimeout
-from ..sdk.local_view import Quit
+from ..views.cancellation import Quit
 from .alibaba_types import (
     AlgorithmSpec,
     ComputeResource,
@@ -193,7 +193,7 @@ class TrainingJob:
         from ..progress import display
         from ..sdk.transfer_progress import Transfers
 
-        with Transfers(self.run._place, display()) if self.inputs or self.outputs else nullcontext():
+        with Transfers(self.run.view, display()) if self.inputs or self.outputs else nullcontext():
             if timeout is not None:
                 self._print_until(timeout)
                 return

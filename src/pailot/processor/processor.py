@@ -7,9 +7,9 @@ import re
 
 from ..data.filesystems import shown
 from ..errors import suggestion
-from ..sdk.local_view import Here
 from ..settings import Settings
 from ..values import Value
+from ..views.local import LocalView
 from . import channels, checks, code_archive, entry_script, git
 from . import requirements as packages
 from .alibaba_types import (
@@ -187,8 +187,8 @@ class Processor:
             job = self._job(wanted, packed.path if packed else code, listed, sent=sent is not None)
             client = session.client()
             run = client.run(job, code=sent, progress=not quiet) if client else self._run(job, engine)
-            if packed is not None and isinstance(run._place, Here):
-                run._place.note("code", sha256=packed.sha256, size=packed.size, packed=packed.is_new)
+            if packed is not None and isinstance(run.view, LocalView):
+                run.view.note("code", sha256=packed.sha256, size=packed.size, packed=packed.is_new)
             return TrainingJob(run, wanted.description, client)
 
     def _job(self, wanted: _Wanted, code: str | None, listed: str | None, *, sent: bool) -> Job:

@@ -6,15 +6,16 @@ import asyncio  # noqa: TID253  # only programs with an event loop come here
 import threading
 
 from ..lifecycle.waits import capped
-from . import shared_watcher
-from .local_view import Here, Quit
+from ..views import shared_watcher
+from ..views.cancellation import Quit
+from ..views.local import LocalView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from typing import Any, TypeVar
 
-    from .local_view import Place
+    from ..views.base import View
 
     Answer = TypeVar("Answer")
 
@@ -22,13 +23,13 @@ AHEAD = 256
 """So many lines or events are read before anybody asks for them."""
 
 
-async def over(place: Place, timeout: float | None) -> bool:
+async def over(view: View, timeout: float | None) -> bool:
     """Until a run is over; False when the time is up first."""
-    if not isinstance(place, Here):
-        return await in_thread(lambda quit: place.wait(timeout, quit))
+    if not isinstance(view, LocalView):
+        return await in_thread(lambda quit: view.wait(timeout, quit))
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
-    leave = shared_watcher.join(place, lambda error: _tell(loop, _settle, ended, None, error))
+    leave = shared_watcher.join(view, lambda error: _tell(loop, _settle, ended, None, error))
     until = None if timeout is None else loop.time() + timeout
     try:
         while not ended.done():

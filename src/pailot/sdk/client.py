@@ -8,10 +8,10 @@ from ..client import credentials
 from ..client.errors import NotFound, Refused
 from ..errors import PailotError
 from ..userruns.launch import Conflict
-from .connections import Lines
+from ..views.connections import Connections
+from ..views.server import ServerView
 from .job import prepared
 from .run import Run
-from .server_view import There
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,27 +32,27 @@ class Client:
         login = credentials.chosen(server)
         if login is None:
             raise PailotError("no server is known; name one, set PAILOT_SERVER, or use pailot login")
-        self._lines = Lines(login.server, token or login.token, "" if token else login.user)
+        self._connections = Connections(login.server, token or login.token, "" if token else login.user)
 
     @classmethod
-    def over(cls, lines: Lines) -> Self:
+    def over(cls, connections: Connections) -> Self:
         """A client that uses these connections."""
         made = cls.__new__(cls)
-        made._lines = lines
+        made._connections = connections
         return made
 
     @property
     def _wire(self) -> Wire:
-        return self._lines.mine
+        return self._connections.mine
 
     @property
     def server(self) -> str:
-        return self._lines.server
+        return self._connections.server
 
     @property
     def user(self) -> str:
         """Whose token it is."""
-        return self._lines.user
+        return self._connections.user
 
     def run(
         self,
@@ -89,7 +89,7 @@ class Client:
             raise
         if "~" not in full:
             full = f"{self.user}~{full or read.name}"
-        return Run(There(self._lines, full))
+        return Run(ServerView(self._connections, full))
 
     def _send(self, folder: str, below: str = "", *, quiet: bool) -> str:
         import warnings
@@ -111,7 +111,7 @@ class Client:
 
     def get(self, name: str) -> Run:
         """A job by `user~name`, or by the name alone if it is yours; raises NoSuchRun."""
-        found = There(self._lines, name if "~" in name else f"{self.user}~{name}")
+        found = ServerView(self._connections, name if "~" in name else f"{self.user}~{name}")
         found.record()
         return Run(found)
 
@@ -137,7 +137,7 @@ class Client:
                 full = f"{each['username']}~{each['name'].rpartition('~')[2]}"
                 if wanted and not wanted.items() <= self._labels(full, each).items():
                     continue
-                yield Run(There(self._lines, full))
+                yield Run(ServerView(self._connections, full))
                 found += 1
                 if found == limit:
                     return
@@ -150,7 +150,7 @@ class Client:
         if "labels" in item:
             return dict(item["labels"])
         from ..protocol.yaml import YamlError, parse
-        from .openpai_view import labels_in
+        from ..views.openpai import labels_in
 
         try:
             return labels_in(parse(self._wire.config(full)).root)

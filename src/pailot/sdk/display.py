@@ -7,7 +7,7 @@ import time
 from ..client.errors import Unreachable
 from ..errors import PailotError
 from ..progress import as_html, bar, display_html, in_notebook, is_terminal, to_terminal, width
-from .local_view import Quit
+from ..views.cancellation import Quit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def watch(run: Run, timeout: float | None, quit: Quit) -> bool:
     """Wait for the end of a run, showing how far it is: once a second, and when it is over."""
     from .transfer_progress import Transfers
 
-    with Transfers(run._place) as transfers:
+    with Transfers(run.view) as transfers:
         return _watch(run, timeout, quit, transfers)
 
 
@@ -45,7 +45,7 @@ def _watch(run: Run, timeout: float | None, quit: Quit, transfers: Transfers) ->
 
     def wait() -> None:
         try:
-            ended.append(run._place.wait(timeout, quit))
+            ended.append(run.view.wait(timeout, quit))
         except BaseException as error:  # raised below
             ended.append(error)
 
@@ -119,7 +119,7 @@ def display_live(run: Run) -> None:
 
     def keep() -> None:
         try:
-            for _ in run._place.events(Quit()):
+            for _ in run.view.events(Quit()):
                 shown.update(as_html(run._repr_html_()))
             shown.update(as_html(run._repr_html_()))
         except PailotError:

@@ -6,8 +6,8 @@ import os
 from threading import Semaphore
 
 from .. import loading
+from ..views.local import LocalView
 from .job import prepared
-from .local_view import Here
 from .run import Run
 
 TYPE_CHECKING = False
@@ -82,7 +82,7 @@ def run(
             labels=labels,
         )
         supervise(made)
-    return Run(Here(made.id, made.plan.name, made.folder.path))
+    return Run(LocalView(made.id, made.plan.name, made.folder.path))
 
 
 async def run_async(job: model.Job | str | os.PathLike[str], **options: Any) -> Run:
@@ -97,7 +97,7 @@ def get(name: str) -> Run:
     from ..userruns.queries import find
 
     row, folder = find(name, loading.current_user())
-    return Run(Here(row.id, row.name, folder.path))
+    return Run(LocalView(row.id, row.name, folder.path))
 
 
 def runs(
@@ -118,7 +118,7 @@ def runs(
                 row = refresh(row, index) if states else row
                 if (states and row.state not in states) or any((row.labels or {}).get(k) != v for k, v in wanted.items()):
                     continue
-                yield Run(Here(row.id, row.name, row.folder))
+                yield Run(LocalView(row.id, row.name, row.folder))
                 found += 1
                 if found == limit:
                     return

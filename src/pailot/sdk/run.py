@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from ..lifecycle.states import FINAL_JOB_STATES
 from ..values import Value
+from ..views.base import Which
+from ..views.cancellation import Quit
 from .errors import JobFailed, JobStopped, WaitTimeout
-from .local_view import OVER, Quit, Which
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Generator, Iterator, Mapping
     from typing import Any, Literal
 
+    from ..views.base import View
     from .job import Job
-    from .local_view import Place
 
     Stream = Literal["all", "stdout", "stderr"]
 
@@ -51,45 +53,45 @@ class Run:
     leaving the block waits for its end; leaving it by an exception stops it.
     """
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, view: View) -> None:
+        self.view = view
 
     @property
     def name(self) -> str:
-        return self._place.name
+        return self.view.name
 
     @property
     def id(self) -> str:
-        return self._place.id
+        return self.view.id
 
     def describe(self) -> dict[str, Any]:
         """All about it, as `pailot show --json` prints."""
-        return self._place.record()
+        return self.view.record()
 
     @property
     def state(self) -> str:
         """WAITING, RUNNING, STOPPING, STOPPED, SUCCEEDED, FAILED; UNKNOWN while its engine cannot be reached."""
-        return str(self._place.record()["state"])
+        return str(self.view.record()["state"])
 
     @property
     def done(self) -> bool:
-        return self.state in OVER
+        return self.state in FINAL_JOB_STATES
 
     @property
     def exit_code(self) -> int | None:
-        code: int | None = self._place.record().get("exitCode")
+        code: int | None = self.view.record().get("exitCode")
         return code
 
     @property
     def reason(self) -> str:
-        return self._place.record().get("reason") or ""
+        return self.view.record().get("reason") or ""
 
     @property
     def job(self) -> Job:
         """The job that runs, without its secrets."""
         from .job import without_secrets
 
-        return without_secrets(self._place.source())
+        return without_secrets(self.view.source())
 
     # Waiting
 
@@ -103,12 +105,12 @@ class Run:
     def _wait(self, timeout: float | None, quit: Quit, progress: bool | None = False) -> str:
         from .display import wanted, watch
 
-        over = watch(self, timeout, quit) if wanted(progress) else self._place.wait(timeout, quit)
+        over = watch(self, timeout, quit) if wanted(progress) else self.view.wait(timeout, quit)
         return self._waited(over, timeout)
 
     def _waited(self, over: bool, timeout: float | None) -> str:
-        record = self._place.record()
-        if not over and record["state"] not in OVER:
+        record = self.view.record()
+        if not over and record["state"] not in FINAL_JOB_STATES:
             raise WaitTimeout.of(record, f"{self.name} is still {record['state']} after {timeout:g} s")
         return str(record["state"])
 
@@ -118,7 +120,7 @@ class Run:
         return self._result()
 
     def _result(self) -> Result:
-        record = self._place.record()
+        record = self.view.record()
         if record["state"] == "STOPPED":
             raise JobStopped.of(record)
         if record["state"] != "SUCCEEDED":
@@ -139,7 +141,7 @@ class Run:
         """As `wait`, without blocking the event loop."""
         from .async_bridge import in_thread, over
 
-        done = await over(self._place, timeout)
+        done = await over(self.view, timeout)
         return await in_thread(lambda _: self._waited(done, timeout))
 
     async def result_async(self, timeout: float | None = None) -> Result:
@@ -169,7 +171,7 @@ class Run:
         `attempt` is that of the job (0 is the first; by default the latest, and all of them with `follow`), `task_attempt` that
         of the task in it (by default all).
         """
-        return Logs(self._place, Which(role, index, stream, attempt, task_attempt), follow)
+        return Logs(self.view, Which(role, index, stream, attempt, task_attempt), follow)
 
     def events(self) -> Iterator[Event]:
         """What happened so far, then what happens, until the run is over."""
@@ -177,7 +179,7 @@ class Run:
 
     def changes(self, quit: Quit) -> Iterator[Event]:
         """As `events`, until `quit` is set."""
-        return map(_event, self._place.events(quit))
+        return map(_event, self.view.events(quit))
 
     def __iter__(self) -> Iterator[Event]:
         return self.events()
@@ -185,30 +187,30 @@ class Run:
     async def __aiter__(self) -> AsyncIterator[Event]:
         from .async_bridge import each_in_thread
 
-        async for event in each_in_thread(self._place.events):
+        async for event in each_in_thread(self.view.events):
             yield _event(event)
 
     # Acting
 
     def stop(self, *, now: bool = False, wait: bool = True) -> None:
         """SIGTERM, the grace period, then everything it started is killed; `now` leaves out the grace."""
-        self._place.stop(now)
+        self.view.stop(now)
         if wait:
-            self._place.wait(None, Quit())
+            self.view.wait(None, Quit())
 
     async def stop_async(self, *, now: bool = False) -> None:
         """As `stop`, without blocking the event loop."""
         from .async_bridge import in_thread
 
         def stop(quit: Quit) -> None:
-            self._place.stop(now)
-            self._place.wait(None, quit)
+            self.view.stop(now)
+            self.view.wait(None, quit)
 
         await in_thread(stop)
 
     def delete(self) -> None:
         """Remove the record, with its logs; the run must be over."""
-        self._place.delete()
+        self.view.delete()
 
     def __enter__(self) -> Run:
         return self
@@ -251,8 +253,8 @@ class Run:
 class Logs:
     """Lines of one task, or of several with `[role:index] ` before each. `str(logs)` is the whole text so far."""
 
-    def __init__(self, place: Place, which: Which, follow: bool) -> None:
-        self._place, self._which, self._follow = place, which, follow
+    def __init__(self, view: View, which: Which, follow: bool) -> None:
+        self.view, self._which, self._follow = view, which, follow
 
     def __iter__(self) -> Iterator[str]:
         return self.until(Quit())
@@ -262,8 +264,8 @@ class Logs:
         return self._lines(quit, self._follow)
 
     def _lines(self, quit: Quit, follow: bool) -> Iterator[str]:
-        lines = self._place.lines(self._which, follow, quit)
-        alone = self._which.index is not None or _tasks(self._place.record(), self._which.role) == 1
+        lines = self.view.lines(self._which, follow, quit)
+        alone = self._which.index is not None or _tasks(self.view.record(), self._which.role) == 1
         for role, index, text in lines:
             yield text if alone else f"[{role}:{index}] {text}"
 
@@ -277,7 +279,7 @@ class Logs:
         return "".join(f"{line}\n" for line in self._lines(Quit(), False))
 
     def __repr__(self) -> str:
-        return f"Logs(of {self._place.name!r}, role={self._which.role!r}, index={self._which.index!r})"
+        return f"Logs(of {self.view.name!r}, role={self._which.role!r}, index={self._which.index!r})"
 
 
 def _tasks(record: Mapping[str, Any], role: str | None) -> int:

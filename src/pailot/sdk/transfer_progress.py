@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from ..progress import Display, Progress
-from .local_view import Quit
+from ..views.cancellation import Quit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .local_view import Place
+    from ..views.base import View
 
 
 class Transfers:
     """Follows the events of a run in a thread of its own, and shows the progress that they tell."""
 
-    def __init__(self, place: Place, display: Display | None = None) -> None:
-        self._place, self._display, self._quit = place, display or Display(), Quit()
+    def __init__(self, view: View, display: Display | None = None) -> None:
+        self._view, self._display, self._quit = view, display or Display(), Quit()
         self.latest: Progress | None = None
         """What is on its way now."""
 
     def __enter__(self) -> Transfers:
         from threading import Thread
 
-        self._thread = Thread(target=self._follow, name=f"transfers of {self._place.name}", daemon=True)
+        self._thread = Thread(target=self._follow, name=f"transfers of {self._view.name}", daemon=True)
         self._thread.start()
         return self
 
@@ -36,7 +36,7 @@ class Transfers:
         from ..errors import PailotError
 
         try:
-            for event in self._place.events(self._quit):
+            for event in self._view.events(self._quit):
                 if self._quit.is_set:
                     return
                 if event["event"] == "progress":

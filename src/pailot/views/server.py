@@ -6,10 +6,12 @@ import json
 import time
 
 from ..client.errors import NotFound, Refused, Unreachable
-from ..errors import PailotError, suggestion
+from ..errors import PailotError
+from ..lifecycle.states import FINAL_JOB_STATES
 from ..userruns.queries import NoSuchRun
-from .connections import Lines
-from .local_view import OVER, Quit, warn_of_gap
+from .base import tasks_in, warn_of_gap
+from .cancellation import Quit
+from .connections import Connections
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,35 +19,35 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..client.api import Client as Wire
-    from .local_view import Line, Which
-    from .openpai_view import OnOpenpai
+    from .base import Line, Which
+    from .openpai import OpenpaiView
 
 MAX_FOLLOWED = 64
 
 
-class There:
+class ServerView:
     """A run on a server; who answers there is found out at the first question."""
 
-    def __init__(self, lines: Lines, full_name: str) -> None:
-        self._lines, self.id = lines, full_name
+    def __init__(self, connections: Connections, full_name: str) -> None:
+        self._connections, self.id = connections, full_name
         self.name = full_name.partition("~")[2] or full_name
         self._blamed: dict[str, Any] | None = None
-        self._openpai: OnOpenpai | None = None
+        self._openpai: OpenpaiView | None = None
 
     @property
     def _wire(self) -> Wire:
-        return self._lines.mine
+        return self._connections.mine
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _there, (self._lines.server, self._lines.token, self.id)
+        return _server_view, (self._connections.server, self._connections.token, self.id)
 
     @property
-    def _plain(self) -> OnOpenpai | None:
+    def _plain(self) -> OpenpaiView | None:
         """The same run, if the server is an OpenPAI."""
-        if self._openpai is None and self._lines.is_plain:
-            from .openpai_view import OnOpenpai
+        if self._openpai is None and self._connections.is_plain:
+            from .openpai import OpenpaiView
 
-            self._openpai = OnOpenpai(self._lines, self.id)
+            self._openpai = OpenpaiView(self._connections, self.id)
         return self._openpai
 
     def record(self) -> dict[str, Any]:
@@ -56,9 +58,9 @@ class There:
         except NotFound as error:
             if error.code == "NoJobError":
                 raise NoSuchRun(str(error)) from None
-            self._lines.is_plain = True
+            self._connections.is_plain = True
             return self.record()
-        self._lines.is_plain = False
+        self._connections.is_plain = False
         if found["state"] in ("FAILED", "STOPPED") and "lastLines" not in found:
             self._blamed = self._blamed or self._blame()
             found |= self._blamed
@@ -72,21 +74,21 @@ class There:
         return {"task": f"{failed[-1]['role']}:{failed[-1]['index']}", "lastLines": failed[-1].get("lastLines") or []}
 
     def wait(self, timeout: float | None, quit: Quit) -> bool:
-        if self.record()["state"] in OVER:
+        if self.record()["state"] in FINAL_JOB_STATES:
             return True
         if self._plain is not None:
             return self._plain.wait(timeout, quit)
         until = float("inf") if timeout is None else time.monotonic() + timeout
-        for event in self._wire.live(self.id, http=self._lines.aside(quit), until=until):
+        for event in self._wire.live(self.id, http=self._connections.aside(quit), until=until):
             if quit.is_set:
                 return False
-            if event is None or event.event == "end" or json.loads(event.data).get("state") in OVER:
+            if event is None or event.event == "end" or json.loads(event.data).get("state") in FINAL_JOB_STATES:
                 try:
-                    if self._wire.record(self.id)["state"] in OVER:
+                    if self._wire.record(self.id)["state"] in FINAL_JOB_STATES:
                         return True
                 except Unreachable:
                     continue  # the stream knows how long to be patient
-        return not quit.is_set and self._wire.record(self.id)["state"] in OVER
+        return not quit.is_set and self._wire.record(self.id)["state"] in FINAL_JOB_STATES
 
     def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
         self.record()  # which finds out whom we talk to
@@ -94,10 +96,10 @@ class There:
 
     def _live_events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
         seen = 0
-        live = self._wire.live(self.id, http=self._lines.aside(quit))
+        live = self._wire.live(self.id, http=self._connections.aside(quit))
         while not quit.is_set:
             try:
-                over = self._wire.record(self.id)["state"] in OVER
+                over = self._wire.record(self.id)["state"] in FINAL_JOB_STATES
                 found = self._wire.journal(self.id)
             except Unreachable:
                 next(live, None)  # it knows how long to be patient
@@ -155,7 +157,7 @@ class There:
                 attempt=which.attempt,
                 task_attempt=which.task_attempt,
                 after=f"{which.attempt or 0}.{which.task_attempt or 0}.0",
-                http=self._lines.aside(enough),
+                http=self._connections.aside(enough),
             )
             try:
                 for piece in pieces:
@@ -208,30 +210,14 @@ class There:
             self._wire.delete(self.id)
         except NotFound as error:
             if error.code == "NoApiError":
-                raise PailotError(f"{self._lines.server} is an OpenPAI, which keeps every job; it cannot be deleted") from None
+                raise PailotError(
+                    f"{self._connections.server} is an OpenPAI, which keeps every job; it cannot be deleted"
+                ) from None
             raise
 
     def source(self) -> str:
         return self._wire.config(self.id)
 
 
-def tasks_in(record: Mapping[str, Any], which: Which, name: str) -> list[tuple[str, int]]:
-    """The tasks whose logs are meant."""
-    roles = record["taskRoles"]
-    if which.role is not None and which.role not in roles:
-        raise PailotError(f"'{name}' has no role '{which.role}'{suggestion(which.role, roles)}")
-    if which.attempt is not None and not 0 <= which.attempt <= record["attempt"]:
-        raise PailotError(f"'{name}' has no attempt {which.attempt}: it has 0 to {record['attempt']}")
-    tasks = [
-        (role, task["index"])
-        for role, node in roles.items()
-        for task in node["tasks"]
-        if which.role in (None, role) and which.index in (None, task["index"])
-    ]
-    if not tasks:
-        raise PailotError(f"'{name}' has no task {which.role or 'any'}:{'any' if which.index is None else which.index}")
-    return tasks
-
-
-def _there(server: str, token: str, full_name: str) -> There:
-    return There(Lines(server, token, ""), full_name)
+def _server_view(server: str, token: str, full_name: str) -> ServerView:
+    return ServerView(Connections(server, token, ""), full_name)

@@ -1,4 +1,4 @@
-"""Where a run is looked at: its folder on this machine. `there` has the same for a server."""
+"""A run of this machine, as its folder tells."""
 
 from __future__ import annotations
 
@@ -6,120 +6,20 @@ import os
 import time
 
 from ..errors import PailotError, suggestion
-from ..lifecycle.waits import milliseconds
 from ..userruns.inotify import Watch
 from ..userruns.run_folder import JobFolder
-from ..values import Value
+from .base import warn_of_gap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import Any, Protocol, TypeAlias
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
-    Line: TypeAlias = tuple[str, int, str]
-    """Role, index, text without its end."""
-
-    class Place(Protocol):
-        """What a Run asks; every call may come from any thread, and one that waits ends early when `quit` is set."""
-
-        name: str
-        id: str
-
-        def record(self) -> dict[str, Any]:
-            """What `pailot show --json` prints, with `task` and `lastLines` of the task that decided."""
-
-        def wait(self, timeout: float | None, quit: Quit) -> bool:
-            """Until the run is over; False when the time is up first."""
-
-        def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
-            """What happened so far, then what happens, until the run is over."""
-
-        def lines(self, which: Which, follow: bool, quit: Quit) -> Iterator[Line]:
-            """What tasks printed; with `follow` from the first attempt on, and to the end of the run."""
-
-        def stop(self, now: bool) -> None:
-            """Ask the run to stop."""
-
-        def delete(self) -> None:
-            """Remove the record of a run that is over."""
-
-        def source(self) -> str:
-            """The job file, secrets masked."""
+    from .base import Line, Which
+    from .cancellation import Quit
 
 
-OVER = ("SUCCEEDED", "FAILED", "STOPPED")
-
-
-class Which(Value):
-    """Whose lines are wanted. None: of every role, every task, the latest attempt of the job, every attempt of a task."""
-
-    role: str | None = None
-    index: int | None = None
-    stream: str = "all"
-    attempt: int | None = None
-    task_attempt: int | None = None
-
-
-class Quit:
-    """Ends a wait from another thread. It takes descriptors only where something is waited for with one."""
-
-    def __init__(self) -> None:
-        from threading import RLock
-
-        self.is_set = False
-        self._lock = RLock()  # a signal handler may set it while it is being looked at
-        self._then: list[Callable[[], object]] = []
-        self._pipe: tuple[int, int] | None = None
-
-    @property
-    def reader(self) -> int:
-        """Readable when it is set."""
-        with self._lock:
-            if self._pipe is None:
-                self._pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-                if self.is_set:
-                    os.write(self._pipe[1], b"!")
-            return self._pipe[0]
-
-    def set(self) -> None:
-        with self._lock:
-            if self.is_set:
-                return
-            self.is_set = True
-            if self._pipe is not None:
-                os.write(self._pipe[1], b"!")
-            told, self._then = self._then, []
-        for work in told:
-            work()
-
-    def then(self, work: Callable[[], object]) -> None:
-        """Have something done when it is set; at once if it is."""
-        with self._lock:
-            if not self.is_set:
-                self._then.append(work)
-                return
-        work()
-
-    def wait(self, seconds: float) -> None:
-        """Until it is set, or the time is up."""
-        import select
-
-        poller = select.poll()
-        poller.register(self.reader, select.POLLIN)
-        poller.poll(milliseconds(seconds))
-
-    def close(self) -> None:
-        """Nobody waits any more."""
-        with self._lock:
-            pipe, self._pipe = self._pipe, None
-        for descriptor in pipe or ():
-            os.close(descriptor)
-
-    def __del__(self) -> None:
-        self.close()
-
-
-class Here:
+class LocalView:
     """A run of this machine: everything is read from its folder."""
 
     LOOK_SECONDS = 1.0  # how soon a driver that was killed is noticed; all else is told by the kernel
@@ -277,15 +177,6 @@ class Here:
 
     def source(self) -> str:
         return self.folder.read_text("job.yaml")
-
-
-def warn_of_gap(task: str, missing: int) -> None:
-    """Tell that lines are missing before the next one."""
-    import warnings
-
-    from ..runtime.logs import gap_words
-
-    warnings.warn(gap_words(task, missing), RuntimeWarning, stacklevel=2)
 
 
 class _Log:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..client.http import Http
-    from .local_view import Quit
+    from .cancellation import Quit
 
 POLL_SECONDS = 2.0
 """How often a server is asked that tells nothing by itself."""
@@ -27,7 +27,7 @@ class _Closing(Wire):
             self.close()
 
 
-class Lines:
+class Connections:
     """Each thread has its own connection, and so has a forked process. What is found out about the server is shared."""
 
     def __init__(self, server: str, token: str, user: str, renew: Callable[[str], str] | None = None) -> None:

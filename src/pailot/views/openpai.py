@@ -12,10 +12,10 @@ from ..client.openpai_logs import PIECE, LogPlaces
 from ..client.sse import PATIENCE
 from ..engines.openpai.job_status import read_job, role_key
 from ..errors import PailotError
+from ..lifecycle.states import FINAL_JOB_STATES
 from ..protocol.yaml import YamlError, parse
 from ..userruns.queries import NoSuchRun
-from .local_view import OVER
-from .server_view import tasks_in
+from .base import tasks_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from ..client.api import Client as Wire
     from ..client.openpai_logs import Where
     from ..engines.openpai.job_status import JobSeen
-    from .connections import Lines
-    from .local_view import Line, Quit, Which
+    from .base import Line, Which
+    from .cancellation import Quit
+    from .connections import Connections
 
 LAST_LINES = 10
 LOG_LAG_SECONDS = 0.5
@@ -39,18 +40,18 @@ def labels_in(root: Any) -> dict[str, str]:
     return dict(options.get("labels") or {})
 
 
-class OnOpenpai:
-    """What `There` is for a Pailot server."""
+class OpenpaiView:
+    """What `ServerView` is for a Pailot server."""
 
-    def __init__(self, lines: Lines, full_name: str) -> None:
-        self._lines, self.id = lines, full_name
+    def __init__(self, connections: Connections, full_name: str) -> None:
+        self._connections, self.id = connections, full_name
         self.name = full_name.partition("~")[2] or full_name
         self._spelled: dict[str, str] | None = None
         self._labels: dict[str, str] = {}
 
     @property
     def _wire(self) -> Wire:
-        return self._lines.mine
+        return self._connections.mine
 
     def _seen(self, detail: Mapping[str, Any]) -> JobSeen:
         """What the server says, with the roles named as in the job file: the server has its own spelling of them."""
@@ -116,10 +117,10 @@ class OnOpenpai:
 
     def wait(self, timeout: float | None, quit: Quit) -> bool:
         until = float("inf") if timeout is None else time.monotonic() + timeout
-        while self._seen(self._patiently(quit)).state not in OVER:
+        while self._seen(self._patiently(quit)).state not in FINAL_JOB_STATES:
             if quit.is_set or time.monotonic() >= until:
                 return False
-            self._lines.pause(until - time.monotonic(), quit)
+            self._connections.pause(until - time.monotonic(), quit)
         return True
 
     def _patiently(self, quit: Quit) -> dict[str, Any]:
@@ -134,7 +135,7 @@ class OnOpenpai:
             except Refused as error:
                 if error.status not in (429, 500, 502, 503, 504) or quit.is_set or time.monotonic() - away > PATIENCE:
                     raise
-            self._lines.pause(PATIENCE, quit)
+            self._connections.pause(PATIENCE, quit)
 
     def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
         before: JobSeen | None = None
@@ -145,7 +146,7 @@ class OnOpenpai:
             before = seen
             if seen.is_final:
                 return
-            self._lines.pause(PATIENCE, quit)
+            self._connections.pause(PATIENCE, quit)
 
     def lines(self, which: Which, follow: bool, quit: Quit) -> Iterator[Line]:
         record = self.record()
@@ -186,7 +187,7 @@ class OnOpenpai:
                     last_look = True
                     quit.wait(LOG_LAG_SECONDS)
                 else:
-                    self._lines.pause(PATIENCE, quit)
+                    self._connections.pause(PATIENCE, quit)
         finally:
             places.close()
 

@@ -15,13 +15,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .local_view import Here
+    from .local import LocalView
 
 _lock = threading.Lock()
 _now: _Crowd | None = None
 
 
-def join(place: Here, tell: Callable[[BaseException | None], None]) -> Callable[[], None]:
+def join(view: LocalView, tell: Callable[[BaseException | None], None]) -> Callable[[], None]:
     """Have `tell` called once when a run is over, from another thread; answers what to call when nobody waits for it any more."""
     global _now  # noqa: PLW0603  # one of them for the process
     with _lock:
@@ -29,7 +29,7 @@ def join(place: Here, tell: Callable[[BaseException | None], None]) -> Callable[
             _now = _Crowd()
             _now.start()
         crowd = _now
-        number = crowd.add(place, tell)
+        number = crowd.add(view, tell)
     return lambda: crowd.leave(number)
 
 
@@ -37,16 +37,16 @@ class _Crowd(threading.Thread):
     def __init__(self) -> None:
         super().__init__(daemon=True, name="runs that coroutines wait for")
         self.process = os.getpid()
-        self.members: dict[int, tuple[Here, Callable[[BaseException | None], None]]] = {}
+        self.members: dict[int, tuple[LocalView, Callable[[BaseException | None], None]]] = {}
         self.new: set[int] = set()
         self._count = 0
         self._reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._watch = Watch()
 
-    def add(self, place: Here, tell: Callable[[BaseException | None], None]) -> int:
+    def add(self, view: LocalView, tell: Callable[[BaseException | None], None]) -> int:
         """With the lock held."""
         self._count += 1
-        self.members[self._count] = place, tell
+        self.members[self._count] = view, tell
         self.new.add(self._count)
         self._poke()
         return self._count
@@ -75,13 +75,13 @@ class _Crowd(threading.Thread):
                     self.new = set()
                 everyone = time.monotonic() >= look
                 if everyone:
-                    look = time.monotonic() + min(place.LOOK_SECONDS for place, _ in members.values())
-                    self._watch.keep({place.folder.path for place, _ in members.values()})
-                for number, (place, tell) in members.items():
+                    look = time.monotonic() + min(view.LOOK_SECONDS for view, _ in members.values())
+                    self._watch.keep({view.folder.path for view, _ in members.values()})
+                for number, (view, tell) in members.items():
                     if number in new:
-                        self._watch.add(place.folder.path)
-                    if everyone or number in new or place.folder.path in changed:
-                        self._look(number, place, tell)
+                        self._watch.add(view.folder.path)
+                    if everyone or number in new or view.folder.path in changed:
+                        self._look(number, view, tell)
                 changed = self._watch.wait(look - time.monotonic(), self._reader)
                 self._drain()
         finally:
@@ -89,9 +89,9 @@ class _Crowd(threading.Thread):
             os.close(self._reader)
             os.close(self._writer)
 
-    def _look(self, number: int, place: Here, tell: Callable[[BaseException | None], None]) -> None:
+    def _look(self, number: int, view: LocalView, tell: Callable[[BaseException | None], None]) -> None:
         try:
-            if not place.is_over():
+            if not view.is_over():
                 return
             error = None
         except Exception as problem:  # whoever waits for this run raises it; the others go on

@@ -1,0 +1,70 @@
+"""Ending a wait from another thread."""
+
+from __future__ import annotations
+
+import os
+
+from ..lifecycle.waits import milliseconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Quit:
+    """Ends a wait from another thread. It takes descriptors only where something is waited for with one."""
+
+    def __init__(self) -> None:
+        from threading import RLock
+
+        self.is_set = False
+        self._lock = RLock()  # a signal handler may set it while it is being looked at
+        self._then: list[Callable[[], object]] = []
+        self._pipe: tuple[int, int] | None = None
+
+    @property
+    def reader(self) -> int:
+        """Readable when it is set."""
+        with self._lock:
+            if self._pipe is None:
+                self._pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+                if self.is_set:
+                    os.write(self._pipe[1], b"!")
+            return self._pipe[0]
+
+    def set(self) -> None:
+        with self._lock:
+            if self.is_set:
+                return
+            self.is_set = True
+            if self._pipe is not None:
+                os.write(self._pipe[1], b"!")
+            told, self._then = self._then, []
+        for work in told:
+            work()
+
+    def then(self, work: Callable[[], object]) -> None:
+        """Have something done when it is set; at once if it is."""
+        with self._lock:
+            if not self.is_set:
+                self._then.append(work)
+                return
+        work()
+
+    def wait(self, seconds: float) -> None:
+        """Until it is set, or the time is up."""
+        import select
+
+        poller = select.poll()
+        poller.register(self.reader, select.POLLIN)
+        poller.poll(milliseconds(seconds))
+
+    def close(self) -> None:
+        """Nobody waits any more."""
+        with self._lock:
+            pipe, self._pipe = self._pipe, None
+        for descriptor in pipe or ():
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
