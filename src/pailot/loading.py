@@ -39,7 +39,7 @@ def read_job(
 ) -> Job:
     """A job from its text, with everything checked that can be known before it runs.
 
-    `own_files`: whether files that it names (`code`, `authFile`) may be looked at; not so for a job of somebody else.
+    `own_files`: whether files that it names (`code`, `authFile`) may be read; not for a job of another user.
     """
     shelf = Library.from_settings(library)
     job = read(text, file=file, changes=tuple(changes), lenient=lenient, library=shelf.find, is_plugin=is_plugin)
@@ -95,7 +95,7 @@ def changes_from(
 
 
 def current_user() -> str:
-    """The name of whoever runs this, as a job's owner may be called."""
+    """The name of the current user, in the form that a job's owner may have."""
     user = os.environ.get("LOGNAME") or os.environ.get("USER") or ""
     if not user:
         try:

@@ -1,7 +1,7 @@
-"""How far something is that moves bytes: one count, and one bar that is drawn wherever somebody looks.
+"""How far something is that moves bytes: one count, and one bar for every place where progress is shown.
 
 On a terminal the bar is a line that is drawn again, in a notebook a cell's output, in a log file a line now and then. Work in
-another process tells how far it is by `to_dict`, and whoever looks makes a bar of that.
+another process sends its progress by `to_dict`, and the process that shows it makes a bar of that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ QUICK_SECONDS = 1.0
 
 
 class Progress(Value):
-    """So many bytes of so many, in so many seconds."""
+    """Bytes moved, bytes in all, and seconds passed."""
 
     what: str
     done: int
@@ -45,7 +45,7 @@ class Progress(Value):
 
     @property
     def share(self) -> float:
-        """From 0 to 1; 0 where nobody knows how much there is."""
+        """From 0 to 1; 0 where the size is not known."""
         return min(1.0, self.done / self.total) if self.total else float(self.ended)
 
     def line(self) -> str:
@@ -192,7 +192,7 @@ class Lines(Display):
 
 
 def display(*, quiet: bool = False) -> Display:
-    """For whoever looks at this process; nobody, if quiet."""
+    """For the place where this process shows progress; none, if quiet."""
     if quiet or sys.stderr is None:
         return Display()
     return Notebook() if in_notebook() else Terminal() if is_terminal() else Lines()
@@ -208,7 +208,7 @@ def bar(share: float) -> str:
 
 
 def size(count: float) -> str:
-    """So many bytes, in a unit that people read."""
+    """A number of bytes in a unit that people read."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if count < 999.5 or unit == "TB":
             return f"{count:.0f} {unit}" if unit == "B" or count >= 99.95 else f"{count:.1f} {unit}"
@@ -217,7 +217,7 @@ def size(count: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """So many seconds, in minutes and hours where there are some."""
+    """A number of seconds as hours, minutes and seconds."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -227,7 +227,7 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-# Where somebody looks
+# Where progress is shown
 
 
 def in_notebook() -> bool:
@@ -238,7 +238,7 @@ def in_notebook() -> bool:
 
 
 def display_html(html: str) -> Any:
-    """Show it below the cell; answers what can update it."""
+    """Show it below the cell; return what can update it."""
     from importlib import import_module
 
     return import_module("IPython.display").display(as_html(html), display_id=True)

@@ -88,7 +88,7 @@ class Client:
             body["expiration"] = int(expiration)
         try:
             answer: dict[str, Any] = self._json("POST", "/authn/basic/login", body)
-        except Refused as error:  # OpenPAI answers 400 to a wrong password
+        except Refused as error:  # OpenPAI returns 400 for a wrong password
             if error.code in ("IncorrectPasswordError", "NoUserError"):
                 raise Denied(error.message, error.status, error.code) from None
             raise
@@ -162,7 +162,7 @@ class Client:
     # Jobs
 
     def submit(self, text: str, *, code: str = "") -> str:
-        """Submit a job file; `code` is the archive's name that `send_code` answered. Answers the job's full name."""
+        """Submit a job file; `code` is the archive's name that `send_code` returned. Returns the job's full name."""
         query = f"?code={code}" if code else ""
         data = self._request("POST", f"/jobs{query}", text.encode(), {"Content-Type": "text/yaml"}).json()
         name = data.get("name") if isinstance(data, dict) else None
@@ -211,7 +211,7 @@ class Client:
         self._json("PUT", f"/jobs/{_part(job)}/executionType", body)
 
     def rerun(self, job: str, *, name: str | None = None, secrets: Mapping[str, str] | None = None) -> str:
-        """The same job again, under another name; answers that."""
+        """Submit the same job again under another name; return that name."""
         body: dict[str, Any] = {}
         if name:
             body["name"] = name
@@ -230,7 +230,7 @@ class Client:
         self._json("DELETE", f"/jobs/{_part(job)}/tag", {"value": tag})
 
     def wait(self, job: str, *, timeout: float | None = None, patience: float = sse.PATIENCE) -> dict[str, Any] | None:
-        """Until a job is over; answers its record, or None when the time is up first.
+        """Wait until a job is over; return its record, or None when the time is up first.
 
         It is told by the server; where the line breaks or is silent it looks again, over a restart of the server, too.
         """
@@ -278,7 +278,7 @@ class Client:
         offset: int = 0,
         limit: int | None = None,
     ) -> bytes:
-        """A task's log from an offset to what is its end now, or so many bytes of it."""
+        """A task's log from an offset to its present end, or at most `size` bytes of it."""
         return self.log_piece(
             job, role, index, stream=stream, attempt=attempt, task_attempt=task_attempt, offset=offset, limit=limit
         )[1]
@@ -362,7 +362,7 @@ class Client:
         return True
 
     def send_code(self, packed: Packed, tell: Callable[[Progress], None] = lambda _: None) -> str:
-        """Send an archive, unless the server has it; answers its name."""
+        """Send an archive unless the server has it; return its name."""
         if not self.has_code(packed.sha256):
             from ..progress import Meter
             from .code_archive import Counted

@@ -72,7 +72,7 @@ def pack(folder: str, tell: Callable[[Progress], None] = lambda _: None, *, belo
     meter = Meter("packing code", sum(_size(entry) for _, entry in entries), tell)
     files = total = 0
     notes: list[str] = []
-    stream: IO[bytes] = TemporaryFile()  # noqa: SIM115  # whoever gets it closes it
+    stream: IO[bytes] = TemporaryFile()  # noqa: SIM115  # the caller closes it
     try:
         with (
             gzip.GzipFile("", "wb", 6, stream, mtime=0) as squeezed,

@@ -17,7 +17,7 @@ NONE = "none"
 
 
 class Login(Value):
-    """A server and what is needed to use it; no token where nobody is logged in."""
+    """A server and what is needed to use it; the token is empty without a login."""
 
     server: str
     token: str = ""
@@ -58,7 +58,7 @@ def chosen(option: str | None, environment: Mapping[str, str] | None = None) -> 
 
 
 def remember(login: Login, environment: Mapping[str, str] | None = None) -> str:
-    """Keep a login and make its server the current one; answers the file."""
+    """Keep a login and make its server the current one; return the path of the file."""
     environment = os.environ if environment is None else environment
     known = _read(environment)
     servers = dict(known.get("servers", {}))
@@ -67,7 +67,7 @@ def remember(login: Login, environment: Mapping[str, str] | None = None) -> str:
 
 
 def forget(server: str | None, environment: Mapping[str, str] | None = None) -> Login | None:
-    """Drop a login (the current one); answers it."""
+    """Drop a login (the current one) and return it."""
     environment = os.environ if environment is None else environment
     known = _read(environment)
     servers = dict(known.get("servers", {}))

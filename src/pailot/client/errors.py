@@ -24,7 +24,7 @@ class Unreachable(WireError):
 
 
 class NotTheApi(Unreachable):
-    """Something answers, but it is not the server we look for."""
+    """Something responds at the address, but it is not the expected server."""
 
 
 class Redirected(NotTheApi):
@@ -32,7 +32,7 @@ class Redirected(NotTheApi):
 
 
 class Refused(WireError):
-    """The server answered, and its answer is no."""
+    """The server refused the request."""
 
     def __init__(self, message: str, status: int = 0, code: str = "") -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class Refused(WireError):
 
 
 class Denied(Refused):
-    """Not for this user, or nobody is logged in."""
+    """This user may not do that, or there is no login."""
 
     exit_status = 5
 

@@ -39,7 +39,7 @@ class Reply(Value):
     body: bytes
 
     def json(self) -> Any:
-        """The body as JSON; whoever answers something else is not the server we look for."""
+        """The body as JSON; anything else does not come from the expected server."""
         import json
 
         try:
@@ -230,7 +230,7 @@ class Http:
         return made
 
     def interrupt(self) -> None:
-        """From any thread: whoever reads here is told at once that the line broke, and it is not made again."""
+        """May be called from any thread: a read on this connection fails at once, and the connection is not opened again."""
         import socket
 
         self._interrupted = True

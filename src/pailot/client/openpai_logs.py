@@ -1,4 +1,4 @@
-"""Logs of an OpenPAI cluster: the server answers with addresses, relative to the portal's, each with a key of its own in it."""
+"""Logs of an OpenPAI cluster: the server returns addresses relative to the portal's, each with its own key."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LogPlaces:
             except Denied:
                 raise
             except Refused:
-                return frozenset()  # not started yet; OpenPAI answers 404, or 500 for everything else
+                return frozenset()  # not started yet; OpenPAI returns 404, or 500 for everything else
             if found:
                 self._places[where] = found
         return frozenset(self._places.get(where, ()))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SILENCE = 45.0
 """A server says something, if only a comment, more often than this; a line that is silent for longer is broken."""
 PATIENCE = 300.0
-"""So long a server that was there may be away."""
+"""How long a server that was reachable before may be away."""
 _PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)
 
 

@@ -204,7 +204,7 @@ def _refusal_of_words(path: str, rules: Rules) -> str:
         return "a path of the server begins with '/'"
     if not rules.folders:
         return refusal_of_path(path, rules)
-    return ""  # where its links lead is seen by whoever can look
+    return ""  # its links are checked when it is opened
 
 
 def _refusal_of_host(link: Link, rules: Rules) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .rules import Rules
 
     MeterOf = Callable[[int | None], Meter]
-    """Makes what counts so many bytes."""
+    """Creates the counter for a download of a known size."""
 
 TIMEOUT_SECONDS = 20
 CONTINUED = 5
@@ -249,7 +249,7 @@ def _file(files: Any, path: str, size: int, target: BinaryIO, meter: Meter, quit
 
 
 def _folder(files: Any, listing: filesystems.Listing, part: str, meter: Meter) -> None:
-    """Several at a time: a bucket answers slowly, but many at once."""
+    """Several at a time: a bucket is slow for one request, and serves many at once."""
     from concurrent.futures import ThreadPoolExecutor
     from threading import Event
 

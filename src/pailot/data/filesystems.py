@@ -45,7 +45,7 @@ class Missing(DataError):
 
 
 class Silent(DataError):
-    """Nobody answers there at the moment."""
+    """The service cannot be reached at the moment."""
 
 
 def is_remote(uri: str) -> bool:
@@ -59,7 +59,7 @@ def scheme_of(uri: str) -> str:
 
 
 def shown(uri: str) -> str:
-    """A URI as it may be printed: without a password, and without the signature of one that was signed for somebody."""
+    """A URI as it may be printed: without a password and without a signature."""
     from urllib.parse import urlsplit
 
     try:
@@ -75,7 +75,7 @@ def shown(uri: str) -> str:
 
 
 def has_credentials(uri: str) -> bool:
-    """Whether somebody wrote a password into it."""
+    """Whether it contains a password."""
     from urllib.parse import urlsplit
 
     try:
@@ -134,7 +134,7 @@ def connect(uri: str, rules: Rules = OWN_MACHINE) -> tuple[Any, str]:
 
 
 def _nobody(scheme: str) -> dict[str, Any]:
-    """What tells a driver that it acts for nobody: else it would ask the machine that it runs on."""
+    """Options that make a driver act without credentials; otherwise it would take those of the machine."""
     if scheme == "s3":
         own = os.path.expanduser("~/.aws/credentials")  # of the job's Unix user
         return {} if os.access(own, os.R_OK) else {"anon": True}

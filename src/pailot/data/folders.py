@@ -1,4 +1,4 @@
-"""Folders that somebody else may change at any moment: opened step by step, no link is followed.
+"""Folders that another user may change at any moment: opened step by step, without following links.
 
 On a server, tasks write to the folders that jobs may name, and containers to what is published. A path that was looked at may
 be a link to anywhere a moment later. So a folder is held by its descriptor, and what is below is reached through that:

@@ -24,7 +24,7 @@ _KEPT = frozenset(
     "JAVA_HOME CLASSPATH HADOOP_HOME HADOOP_CONF_DIR NO_PROXY no_proxy AWS_REGION AWS_DEFAULT_REGION AWS_CA_BUNDLE "
     "PYTHONPATH PYTHONHOME VIRTUAL_ENV".split()
 ) | {*network.ENDPOINTS, *network.PROXIES}
-"""Variables of the server that say where things are; none of them says who somebody is."""
+"""Variables of the server that say where things are; none of them identifies a user."""
 _MODULES = (
     "base64", "concurrent.futures.thread", "encodings.idna", "fcntl", "hashlib", "http.client", "ipaddress", "json", "netrc",
     "shutil", "ssl", "stat", "subprocess", "tarfile", "threading", "urllib.parse", "urllib.request", "zipfile", "zlib", "bz2",
@@ -100,7 +100,7 @@ def _load(places: Iterable[str], rules: Rules) -> None:
 
             get_filesystem_class("s3" if scheme == "s3a" else scheme)
         except (ImportError, ValueError):
-            pass  # whoever needs it says so better
+            pass  # the code that needs it reports it with more detail
 
 
 __all__ = ["become", "enter"]

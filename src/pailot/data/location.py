@@ -19,7 +19,7 @@ class ProvideError(DataError):
 
 
 class Unreachable(ProvideError):
-    """Nobody answers there at the moment."""
+    """The place cannot be reached at the moment."""
 
 
 class Location(Value):

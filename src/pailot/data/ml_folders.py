@@ -2,7 +2,7 @@
 
 Inside a container or sandbox they really are /ml; without one the same layout stands in the attempt's folder. The variables
 tell. What is on this machine is shown as it is, what is elsewhere is fetched first; outputs are brought to their targets
-when the job has succeeded, so that whoever finds them finds them whole.
+when the job has succeeded, so that a reader never finds half of them.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def make(
         if not os.path.isdir(path):
             files[name] = os.path.basename(path)
         if is_remote(source):
-            # The cache is not the task's to change: nobody can through a mount for reading, and only root in spite of a mode.
+            # The cache is not the task's to change: a read-only mount protects it, or else file modes do (not from root).
             _copy(path, os.path.join(folder, place), linked=mounted or os.geteuid() != 0)
         else:
             place = place if os.path.isdir(path) else f"{place}/{os.path.basename(path)}"
@@ -149,7 +149,7 @@ def _bring_code(source: str, target: str, cache: str, cwd: str, tell: Callable[[
 
 
 def _copy(path: str, target: str, *, linked: bool = False) -> None:
-    """Files that nobody may change can be the very same ones; that costs neither time nor room."""
+    """Files that are never changed can be hard links to the same file; that costs neither time nor space."""
     import shutil
 
     def place(source: str, to: str, *, follow_symlinks: bool = True) -> str:

@@ -64,7 +64,7 @@ class View(Value):
         )
 
     def parts(self) -> list[tuple[str, str]]:
-        """The same, one by one: for whom a link is in the way."""
+        """The same, one by one, for programs that do not follow links."""
         return [*self._each(self.own, (CODE, CONFIGURATION)), *self._each(self.shared, _of_all(self.chosen))]
 
     def _each(self, folder: str, places: Sequence[str]) -> list[tuple[str, str]]:

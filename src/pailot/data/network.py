@@ -149,7 +149,7 @@ def _hosts_of(variables: tuple[str, ...]) -> set[str]:
         try:
             found.add((urlsplit(text if "://" in text else f"http://{text}").hostname or "").lower())
         except ValueError:
-            continue  # whoever uses it will say so
+            continue  # the code that uses it reports it
     return found - {""}
 
 
@@ -166,7 +166,7 @@ def watch_connections(rules: Rules) -> None:
         try:
             told |= {(str(place[0]), 0) for *_, place in socket.getaddrinfo(host, None)}
         except OSError:
-            continue  # whoever uses it will say so
+            continue  # the code that uses it reports it
 
     def look(event: str, arguments: tuple[Any, ...]) -> None:
         if event != "socket.connect":

@@ -36,7 +36,7 @@ def is_anonymous(files: Any) -> bool:
 
 
 def answer(error: BaseException) -> tuple[int, str, str] | None:
-    """What the service answered: the status, its code and its words. None if the error is no answer of its."""
+    """What the service returned: status, code and message. None if the error does not come from the service."""
     for each in (error, error.__cause__):
         status, code, words = (getattr(each, name, None) for name in ("status", "code", "message"))
         if isinstance(status, int) and status > 0 and isinstance(code, str) and isinstance(words, str):

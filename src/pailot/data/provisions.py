@@ -202,7 +202,7 @@ def _check_local(source: Location, path: str, wanted: str, rules: Rules) -> str:
 def _bring(
     source: Location, wanted: str, place: str, target: str, kept: Mapping[str, Any], meter_of: MeterOf, rules: Rules
 ) -> None:
-    """Fetch into the cache, all or nothing; an old copy stays if it is still right, or if nobody answers."""
+    """Fetch into the cache, all or nothing; an old copy stays if it is still right, or if the source cannot be reached."""
     from time import time
 
     part = f"{place}.part"

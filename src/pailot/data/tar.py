@@ -91,7 +91,7 @@ class TarReader:
             yield self._entry(header)
 
     def read(self, size: int) -> bytes:
-        """So much of the content of the latest entry; nothing at its end."""
+        """At most `size` bytes of the latest entry; nothing at its end."""
         data = self._take(min(size, self._content))
         self._content -= len(data)
         return data
@@ -277,7 +277,7 @@ _BY_BEGINNING = ((b"\x1f\x8b", _gzip), (b"BZh", _bzip2), (b"\xfd7zXZ\0", _xz), (
 
 
 def _decompressed(stream: BinaryIO) -> Callable[[int], bytes]:
-    """Reads so many bytes, or what there is."""
+    """Read at most `size` bytes."""
     beginning = stream.read(6)
     for magic, method in _BY_BEGINNING:
         if beginning.startswith(magic):

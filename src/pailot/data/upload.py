@@ -1,4 +1,4 @@
-"""Outputs on their way to where a job wants them. First everything is sent to where nobody looks, then all of it appears.
+"""Outputs on their way to where a job wants them. First everything is sent to a hidden place, then all of it appears.
 
 - A folder of this machine, and a file system that can rename (HDFS): into a hidden folder beside the target, then one rename.
 - A bucket that takes objects in parts (S3, OSS): all parts of all objects, then the word for each object that it is complete.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         """One output on its way."""
 
         def send(self, meter: Meter) -> None:
-            """All of it, to where nobody sees it."""
+            """Send all of it to a hidden place."""
 
         def appear(self) -> None:
             """Make it seen."""
@@ -135,7 +135,7 @@ def publish(
     tell: Callable[[Progress], None] = lambda _: None,
     rules: Rules = OWN_MACHINE,
 ) -> list[str]:
-    """Bring outputs to their targets, all or none; answers what is worth a word. `folder` holds one folder for each.
+    """Bring outputs to their targets, all or none; return notes for the user. `folder` holds one folder for each.
 
     On a server, `folder` is `ml/output` in the folder of an attempt; only the latter is ours, the tasks could change the rest.
     """
@@ -184,7 +184,7 @@ def _undo_all(deliveries: Sequence[Delivery], journal: UploadJournal) -> None:
     for each in reversed(deliveries):
         try:
             each.undo()
-        except Exception:  # what cannot be removed now stands in the journal, for whoever comes next
+        except Exception:  # what cannot be removed now stands in the journal; the next upload removes it
             clean = False
     if clean and deliveries:
         journal.settled()

@@ -1,4 +1,4 @@
-"""What was begun at a target and is not complete, written down before it is done: whoever comes after a crash can undo it."""
+"""What was begun at a target and is not complete, written down before it is done, so that it can be undone after a crash."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def _run(
 
 
 def _steps(plugin: str, prerequisite: dict[str, Any]) -> Steps:
-    """What a plugin makes of a prerequisite; a defect in somebody else's plugin is reported, not raised."""
+    """What a plugin makes of a prerequisite; a defect in an installed plugin is reported, not raised."""
     if plugin in BUILTIN_PLUGINS:
         return find(plugin)(**prerequisite)
     try:

@@ -28,7 +28,7 @@ class Record(Value):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """From what `to_dict` answers; names that are not known are left out."""
+        """Make one from what `to_dict` returns; unknown names are left out."""
         known = {cls._spelled.get(name) or _pascal(name): name for name in cls._fields}
         return cls(**{known[key]: value for key, value in values.items() if key in known})
 

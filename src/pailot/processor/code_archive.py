@@ -55,9 +55,7 @@ def pack(folder: str, *, quiet: bool = False) -> Packed:
             if is_new:
                 os.makedirs(kept, mode=0o700, exist_ok=True)
                 _place(target, packed.stream)
-            if (
-                look and not packed.notes and _look(folder) == look
-            ):  # nobody changed it meanwhile; what is worth a word is said again
+            if look and not packed.notes and _look(folder) == look:  # unchanged since then; its notes are repeated
                 _place(os.path.join(kept, f"{look}.look"), io.BytesIO(packed.sha256.encode()))
             return Packed(target, packed.sha256, packed.size, is_new)
 

@@ -53,7 +53,7 @@ class Processor:
 
     A text as `command` is run by `sh -c`, a list as exactly that program and its arguments. `source_dir` is a folder, a URI,
     or a git source: `{"repo": …, "branch": …, "commit": …, "token": …, "source_dir": "folder in it"}`. Making one starts
-    nothing and contacts nobody; it can be subclassed and pickled.
+    nothing and opens no connection; it can be subclassed and pickled.
     """
 
     def __init__(

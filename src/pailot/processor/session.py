@@ -19,7 +19,7 @@ THEIRS = ("access_key_id", "access_key_secret", "security_token", "credential_co
 
 
 class Session:
-    """Engine or server, and storage. Making one costs nothing and contacts nobody.
+    """Engine or server, and storage. Making one costs nothing and opens no connection.
 
     `engine`: local, docker, …; `server` with `token`: a Pailot server; `storage`: the URI below which outputs are kept
     that were not given a place (a folder in PAILOT_HOME by default). What else Alibaba's sessions take, their account and its
@@ -62,11 +62,11 @@ class Session:
         return (self.storage or os.path.join(Settings().home, "storage")).rstrip("/") + "/pai/processing_job"
 
     def named_engine(self) -> str | None:
-        """The engine that somebody chose."""
+        """The engine that the user chose."""
         return self.engine or os.environ.get("PAILOT_ENGINE") or None
 
     def engine_for(self, instance_type: str | None) -> str:
-        """The session's own, else the setting; else, for 'local', containers where an engine answers; else plain processes."""
+        """The session's own, else the setting; else, for 'local', containers where they can run; else plain processes."""
         chosen = self.named_engine()
         if chosen is None and instance_type in (LOCAL, LOCAL_GPU) and _containers_work():
             return "docker"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """What `re.compile` answers, at the cost of a name until it is used."""
+    """Like the result of `re.compile`, but compiled at its first use."""
     return _Later(text, flags)  # type: ignore[return-value]  # it becomes one in all but type
 
 

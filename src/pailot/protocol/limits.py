@@ -1,4 +1,4 @@
-"""What a job may come to at most: a few words can stand for very much, and whoever reads them pays."""
+"""How large a job may become: a few words can stand for very much, and the reader pays for it."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Allowance:
         self._left, self._message = most, message
 
     def take(self, amount: int) -> None:
-        """Use up some of it; raises TooMuch where there is not so much left."""
+        """Use up some of it. Raises TooMuch where less is left."""
         self._left -= amount
         if self._left < 0:
             raise TooMuch(Finding("job-limit", self._message, ("taskRoles",), at_key=True))
 
     def allows(self, amount: int) -> bool:
-        """Whether so much is left."""
+        """Whether that much is left."""
         return amount <= self._left
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .yaml import Document
 
 MOST_COMPARED = 5_000
-"""So many known words are compared, for all problems of a job together, to say which one was meant."""
+"""At most this many known words are compared, for all problems of a job together, to suggest the one that was meant."""
 LONGEST_MESSAGE = 2_000
 START, EXIT, SUCCEEDS, FAILS = "containerStart", "containerExit", "taskSucceeds", "taskFails"
 

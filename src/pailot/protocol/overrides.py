@@ -55,7 +55,7 @@ def parse_path(text: str) -> tuple[str | int, ...]:
 
 
 def apply(document: Document, changes: Sequence[Override]) -> tuple[dict[str, str], list[Finding]]:
-    """Change the document in place; answers which paths come from which option, and what did not fit."""
+    """Change the document in place; return which paths come from which option, and what did not fit."""
     overridden: dict[str, str] = {}
     findings: list[Finding] = []
     for change in changes:

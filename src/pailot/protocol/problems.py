@@ -77,7 +77,7 @@ CODES: dict[str, str] = {
     "more-problems": WARNING,
 }
 MOST_SHOWN = 100
-"""So many problems of a job are told; of the others, their number."""
+"""At most this many problems of a job are shown; of the others, their number."""
 
 
 class Problem(Value):

@@ -1,6 +1,6 @@
 """A small vocabulary to say what a document may hold; it checks values and prints JSON Schema.
 
-A check answers nothing when all is well, and otherwise findings with paths relative to the value.
+A check returns nothing when all is well, and otherwise findings with paths relative to the value.
 """
 
 from __future__ import annotations

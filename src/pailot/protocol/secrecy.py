@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MASK = "******"
 MOST_HIDDEN = 500
-"""So many texts of a job can be hidden: every line of its logs is searched for each of them, in all its forms."""
+"""At most this many texts of a job can be hidden: every line of its logs is searched for each of them, in all its forms."""
 _KEY_AND_WORD = r"""(?<![\w.-])([A-Za-z_][\w.-]*)["']?[ \t]*:[ \t]+["']?([^\s"',}\]]+)"""
 
 

@@ -95,7 +95,7 @@ class Renderer:
         return "".join(out)
 
     def charge(self, parts: int) -> None:
-        """Count the parts of a list or mapping that is rendered, as so many short texts."""
+        """Count the parts of a list or mapping that is rendered, each as a short text."""
         self._allowance.take(16 * parts)
 
     def _resolve(self, tag: str) -> tuple[str, Issue | None, int]:

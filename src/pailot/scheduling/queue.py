@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     """Where in the line of its class: arrival, serial number, id."""
 
 PATIENCE = 16
-"""So often the first in line is overtaken before room is kept for it."""
+"""After this many later jobs have started first, capacity is reserved for the head of the queue."""
 
 
 class Request(Value):
@@ -207,7 +207,7 @@ class Queue:
         return capacity_of(total)
 
     def decide(self, now: float = 0) -> Decision:
-        """Start whom there is room for. The answer is taken as done: it is counted as running, or as stopping."""
+        """Decide which jobs start. The result is taken as done: they are counted as running, or as stopping."""
         if not self._changed:
             return Decision()
         self._changed = False
@@ -329,7 +329,7 @@ class _Turn:
                 self._passed_over(job, group, demand)
 
     def opportunistic(self) -> None:
-        """Whatever is left, for as long as nobody else may have it."""
+        """Whatever is left, until another job may have it."""
         self.passed.clear()
         for place, group, demand, is_head in self._candidates(OPPORTUNISTIC):
             if self.ledger.has_free(demand):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 KINDS = ("cpu", "memory_mb", "gpu")
 SHOWN = 5
-"""So many names are listed; the rest is counted."""
+"""At most this many names are listed; the rest is counted."""
 
 
 def reason(queue: Queue, job: str) -> Reason:

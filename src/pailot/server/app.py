@@ -1,4 +1,4 @@
-"""The ASGI application: finds the route, asks who is calling, answers, and never lets an exception out."""
+"""The ASGI application: finds the route, identifies the caller, sends the response, and never lets an exception out."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Caller:
         self.username = team.name if team is not None else ""
 
     def must(self) -> TeamCaller:
-        """The caller for something that nobody may do without a name."""
+        """The caller, for an operation that needs one."""
         if self.team is None or not self.username:
             raise guest()
         return self.team
@@ -76,7 +76,7 @@ class Gate:
         self._seen: dict[str, tuple[Bearer, Caller]] = {}
 
     async def admit(self, request: Request, who: str) -> Caller:
-        """The caller, if that is somebody whom the route is for; else 401 or 403."""
+        """The caller, if the route is open to that user; otherwise 401 or 403."""
         header = request.header(b"authorization")
         if header is None:
             if who == READER and self._anonymous(request):
@@ -94,8 +94,8 @@ class Gate:
     def _anonymous(self, request: Request) -> bool:
         """Whether version 1 is read without a token: as the setting says, or (auto) by this machine alone, and directly.
 
-        What came through a proxy (all that a trusted one sends did), or was sent to another name of this machine by a page that
-        made its own name mean it, was asked by somebody else.
+        A request that came through a proxy does not count as one of this machine (all requests of a trusted proxy came through
+        one). Neither does one that names this machine by another host name: a page of another site may have sent it.
         """
         word = self._site.anonymous_read
         if word != "auto":

@@ -89,7 +89,7 @@ class Site:
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*args, **keywords))
 
     async def hash(self, work: Callable[P, T], *args: P.args, **keywords: P.kwargs) -> T:
-        """Something that hashes a password: 20 MB and many milliseconds each, so two at once, and in nobody's way."""
+        """Something that hashes a password: 20 MB and many milliseconds each, so two at once, and outside of the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._password_threads, lambda: work(*args, **keywords))
 
     async def roles(self, job: str) -> dict[str, int]:

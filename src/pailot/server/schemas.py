@@ -1,4 +1,4 @@
-"""The shapes of answers, for the OpenAPI document: what a client may count on. More keys may come."""
+"""The shapes of responses, for the OpenAPI document: what a client may rely on. More keys may come."""
 
 from __future__ import annotations
 

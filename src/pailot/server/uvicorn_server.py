@@ -1,4 +1,4 @@
-"""The server process: uvicorn around the application, with an end that waits for nobody who follows something."""
+"""The server process: uvicorn around the application, with a shutdown that does not wait for followers."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ HEADER_BYTES = 64 * 1024
 HEADER_SECONDS = 30.0
 """The head of a request must be there so soon after its first byte, that of the first after the connection was made."""
 GRACE_SECONDS = 10
-"""Requests that are being answered have so long when the server ends."""
+"""Requests in progress have this time to finish when the server ends."""
 CONNECTIONS = 65_536
 WAITING_REQUESTS = 100
-"""More that were sent on one connection without waiting for an answer are nobody's honest wish."""
+"""No honest client sends more requests on one connection without waiting for a response."""
 LARGE_BYTES = 1 << 18
 _ARENAS, _MAPPED_ALONE, _FREE_AT_TOP = -8, -3, -1
 """M_ARENA_MAX, M_MMAP_THRESHOLD and M_TRIM_THRESHOLD in malloc.h."""
@@ -50,7 +50,7 @@ class Listener(HttpToolsProtocol):
     _head = 0
     _deadline: asyncio.TimerHandle | None = None
     _earlier: deque[RequestResponseCycle] | None = None
-    """Requests that were not answered yet when the next one came; uvicorn forgets them."""
+    """Requests still in progress when the next one came; uvicorn forgets them."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         super().connection_made(transport)
@@ -72,7 +72,7 @@ class Listener(HttpToolsProtocol):
             self._deadline.cancel()
             self._deadline = None
         if not _names_one_host(self.headers, self.parser.get_http_version()):
-            raise ValueError("one Host")  # uvicorn answers 400, and closes
+            raise ValueError("one Host")  # uvicorn returns 400 and closes
         before: RequestResponseCycle | None = self.cycle
         super().on_headers_complete()
         if before is not None and not before.response_complete:
@@ -87,7 +87,7 @@ class Listener(HttpToolsProtocol):
             self._deadline.cancel()
             self._deadline = None
         super().connection_lost(exc)
-        for cycle in self._earlier or ():  # else they would be answered, and followed, for nobody
+        for cycle in self._earlier or ():  # else they would be served and followed without a reader
             if not cycle.response_complete:
                 cycle.disconnected = True
                 cycle.message_event.set()
@@ -107,7 +107,7 @@ class Listener(HttpToolsProtocol):
 
 
 class Server(uvicorn.Server):
-    """Starts the site before it listens, and ends it when nobody is being answered any more."""
+    """Starts the site before it listens, and ends it after the last response."""
 
     def __init__(self, config: uvicorn.Config, site: Site, app: App, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -127,7 +127,7 @@ class Server(uvicorn.Server):
 
 
 def _names_one_host(headers: list[tuple[bytes, bytes]], version: str) -> bool:
-    """Whether a request says whom it is for, once and plainly: a proxy could take one of two names, and we the other."""
+    """Whether a request names its host exactly once: with two names, a proxy could use one and this server the other."""
     named = [value for name, value in headers if name == b"host"]
     if len(named) != 1:
         return not named and version == "1.0"
@@ -137,7 +137,7 @@ def _names_one_host(headers: list[tuple[bytes, bytes]], version: str) -> bool:
 def _share_memory() -> None:
     """Have the C library, as far as it can, give memory back: to all threads, and large pieces to the system.
 
-    Else each thread fills a heap of its own with pages of the database and with answers, and the 20 MB that a password takes
+    Else each thread fills a heap of its own with pages of the database and with responses, and the 20 MB that a password takes
     for a moment stay with the heap for good.
     """
     import ctypes

@@ -322,7 +322,7 @@ class Index:
         if self._connection is not None:
             if _identity(self.path) == self._file:
                 return self._connection
-            self._disconnect()  # somebody made the file anew
+            self._disconnect()  # another process replaced the file
         os.makedirs(os.path.dirname(self.path) or ".", 0o700, exist_ok=True)
         with _Gate(self.path):
             try:
@@ -451,7 +451,7 @@ def _make_private(path: str) -> None:
 
 
 def _fill(fresh: str, rows: Iterable[JobRow]) -> int:
-    """Write a file that nobody else sees yet: no care is needed until it is complete."""
+    """Write a file that no other process sees yet: it needs no care until it is complete."""
     os.makedirs(os.path.dirname(fresh) or ".", 0o700, exist_ok=True)
     _make_private(fresh)
     connection = sqlite3.connect(fresh, isolation_level=None)

@@ -93,7 +93,7 @@ def _crosses_the_network(kind: str) -> bool:
 
 
 def _is_ours_alone(folder: str) -> bool:
-    """Make a folder where everybody may write, and make sure that nobody else made it before us."""
+    """Make a folder where everybody may write, and make sure that no other user made it before."""
     try:
         try:
             os.mkdir(folder, 0o700)

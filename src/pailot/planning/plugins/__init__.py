@@ -1,7 +1,7 @@
 """Plugins: each turns a prerequisite into start and exit commands, as `plugin(**prerequisite)`.
 
 A plugin is a callable that takes the keys of a prerequisite (templates rendered, `callbacks` as
-`Callback` values) and answers `Steps`. Ours are in a table; others are found through the
+`Callback` values) and returns `Steps`. Ours are in a table; others are found through the
 entry-point group `pailot.plugins`, which is only looked at for a name the table lacks.
 """
 

@@ -1,4 +1,4 @@
-"""What a plugin answers, and small help for writing one."""
+"""What a plugin returns, and small help for writing one."""
 
 from __future__ import annotations
 

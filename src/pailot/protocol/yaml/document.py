@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SHOWN_LENGTHS = (37, 99)
 """Where `describe` and `cut` cut a text."""
 MOST_HIDDEN = 200
-"""Lines are shown where there are so many secrets at most: each line would be searched for each of them."""
+"""Lines are shown only up to this number of secrets: each line is searched for each of them."""
 
 
 SMALL = 8 * 1024
@@ -131,7 +131,7 @@ class Document:
         """A line of the text as it may be shown: no secret of this document, no control characters."""
         shown = self._shown.get(number)
         if shown is None:
-            few = len(self._all_hidden()) <= MOST_HIDDEN  # a line may be long; of a message only so much is told
+            few = len(self._all_hidden()) <= MOST_HIDDEN  # a line may be long; a message shows only its beginning
             line = self.without_secrets(self.line(number)) if few else ""
             shown = self._shown[number] = printable(line, keep="\t", instead="\ufffd")
         return shown

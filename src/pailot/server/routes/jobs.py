@@ -189,7 +189,7 @@ async def job_config(request: Request) -> Response:
 
 
 def config_json(text: str, *, modern: bool) -> bytes:
-    """A job file as OpenPAI answers it: JSON, which is YAML as well; version 2 tells a job of version 1 in its own form."""
+    """A job file as OpenPAI returns it: JSON, which is YAML as well. A job of version 1 is shown in its own form."""
     try:
         document = parse(text)
     except YamlError as error:

@@ -132,7 +132,7 @@ async def _whole_log(request: Request, found: Log) -> Response:
         (b"accept-ranges", b"bytes"),
         (b"etag", f'"{mark}"'.encode()),
         (b"cache-control", b"private, no-cache"),  # it may grow, and is not for everyone
-        (b"x-content-type-options", b"nosniff"),  # what a task prints is nobody's page
+        (b"x-content-type-options", b"nosniff"),  # a browser must not show what a task prints as a page
         (b"x-log-ended", b"true" if found.ended else b"false"),
     ]
     if f'"{mark}"' in (request.header(b"if-none-match") or ""):

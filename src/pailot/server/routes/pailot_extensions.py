@@ -77,7 +77,7 @@ async def delete_job(request: Request) -> Response:
 
 @routes("GET", "/server", auth=TOKEN, shape=record(version=TEXT, engine=TEXT, warnings=many(TEXT)))
 async def server(request: Request) -> Response:
-    """What whoever uses or runs the server should know of it."""
+    """What users and administrators should know about the server."""
     warnings = await request.site.call(request.site.accounts.warnings)
     return json_response({"version": __version__, "engine": request.site.engine, "warnings": list(warnings)})
 
@@ -108,7 +108,7 @@ async def metrics(request: Request) -> Response:
 
 @root("GET", "/healthz", auth=OPEN, kind="text/plain")
 async def healthz(request: Request) -> Response:
-    """Whether the server answers."""
+    """Whether the server responds."""
     return Response(b"Pailot ready.")
 
 

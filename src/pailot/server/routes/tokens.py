@@ -37,7 +37,7 @@ _LOGIN = Record(
     shape=LOGIN,
 )
 async def login(request: Request) -> Response:
-    """Log in with a password; answers a token."""
+    """Log in with a password; return a token."""
     body = check(await request.data() or {}, _LOGIN)
     life = float(body.get("expiration", LIFE_SECONDS))
     if not SHORTEST_LIFE <= life <= LONGEST_LIFE:

@@ -1,4 +1,4 @@
-"""Users, as OpenPAI's API keeps them. Private keys and tokens in an extension are told to nobody but their owner."""
+"""Users, as OpenPAI's API keeps them. Private keys and tokens in an extension are shown to their owner only."""
 
 from __future__ import annotations
 

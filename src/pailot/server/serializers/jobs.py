@@ -161,7 +161,7 @@ def _messages(shown: JobDetail, code: int | None) -> dict[str, Any]:
 
 
 def _last_lines(shown: JobDetail) -> tuple[str, ...]:
-    """What the task that decided printed last: a part of its log, and for whom that is."""
+    """The last lines of the deciding task. They are part of its log, with the same readers."""
     tasks = shown.roles.get(shown.trigger_role or "", ())
     if not shown.readable or shown.trigger_index is None or shown.trigger_index >= len(tasks):
         return ()

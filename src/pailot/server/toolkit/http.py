@@ -1,4 +1,4 @@
-"""Requests and answers: what a handler is given and what it gives back."""
+"""Requests and responses: what a handler takes and what it returns."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ BODY_LIMIT = 1024 * 1024
 COMPRESSED_FROM = 4096
 """Bytes of an answer below which packing it is not worth the time."""
 _IDLE_SECONDS = 60.0
-"""A client that sends nothing of its body for so long has gone."""
+"""A client that sends nothing of its body for this time is gone."""
 _SLOWEST = 1000.0
 """Bytes a second that a body must come with, after that time: who sends a byte a minute holds a place, and sends nothing."""
 _DISCARDED, _DISCARD_SECONDS = 8 << 20, 5.0
-"""Of a body that is too large, so much is read and thrown away, for so long."""
+"""Of a body that is too large, at most this much is read and dropped, for at most this time."""
 
 
 class HttpError(PailotError):
@@ -84,7 +84,7 @@ async def compressed(response: Response, accepted: str, beside: Callable[..., Aw
     size = len(response.body)
     if not _takes_gzip(accepted) or any(name == b"etag" for name, _ in response.headers):
         return
-    # A megabyte takes some ten milliseconds, in which nobody else would be answered.
+    # A megabyte takes some ten milliseconds, during which no other request would be served.
     small: bytes = await beside(_gzip, response.body) if size > COMPRESSED_FROM * 8 else _gzip(response.body)
     response.body = small
     kept = [(name, value) for name, value in response.headers if name != b"content-length"]

@@ -32,7 +32,7 @@ _LONGEST_SECONDS = 86_400 * 365
 
 
 class Window(Value):
-    """So many requests in so many seconds."""
+    """A number of requests in a number of seconds."""
 
     requests: int
     seconds: float
@@ -69,7 +69,7 @@ class Limiter:
         return bool(self._limits)
 
     def take(self, name: str, key: str) -> Headers:
-        """Count one request; answers the headers that tell how many are left, and raises TooMany when none are."""
+        """Count one request; return the headers with the number left. Raises TooMany when none are left."""
         window = self._limits.get(name)
         if window is None:
             return []

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 OPEN, TOKEN, BROWSER, ADMIN, TOKEN_ADMIN, READER, KEY = "open", "token", "browser", "admin", "token-admin", "reader", "key"
 """Who may call: anyone; who has a token; one from a login; an administrator with such; an administrator with any token;
-who has a token, or nobody in particular where version 1 may be read so; who has a token or the key of a job's logs."""
+a caller with a token, or any caller where version 1 allows it; who has a token or the key of a job's logs."""
 
 _PREFIX = "/rest-server"
 

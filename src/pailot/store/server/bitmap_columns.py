@@ -213,7 +213,7 @@ class Codes:
         limit: int,
         pick: Callable[[int, int, int], list[int]],
     ) -> list[int]:
-        """Slots code by code; of each code's mask `pick` answers so many after so many."""
+        """Slots code by code; `pick(mask, skip, count)` returns `count` slots of a code's mask after the first `skip`."""
         found: list[int] = []
         counts: dict[int, int] | None = None
         for tried, code in enumerate(order):

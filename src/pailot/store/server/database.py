@@ -76,7 +76,7 @@ class Batch:
         self.database._leave(failed=kind is not None)
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> tuple[list[Row], int]:
-        """The rows that the statement answers, and how many it changed. A second row with a key is `Duplicate`."""
+        """The rows that the statement returns, and how many it changed. Raises `Duplicate` for a second row with a key."""
         return self.database._execute(sql, tuple(map(checked, values)))
 
     def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:

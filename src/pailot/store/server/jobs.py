@@ -134,7 +134,7 @@ class Jobs:
         return _from_sql(row) if row else None
 
     def ended_before(self, moment: float, limit: int = 1000, *, keep_last: int = 0) -> list[JobRecord]:
-        """Jobs that ended before a moment, the oldest first, but for the latest so many of all jobs."""
+        """Jobs that ended before a moment, the oldest first, without the `keep_last` latest of all jobs."""
         rows = self._database.read("SELECT number FROM jobs ORDER BY number DESC LIMIT 1 OFFSET ?", (keep_last,))
         last = rows[0][0] if rows else 0
         sql = f"{SELECT} WHERE ended < ? AND number <= ? AND NOT ({UNFINISHED}) ORDER BY ended LIMIT ?"

@@ -52,7 +52,7 @@ FREQUENT = "SELECT mark FROM job_marks GROUP BY mark HAVING count(*) >= ? ORDER 
 
 NEVER = float("inf")
 FEW = 8_000
-"""So many jobs are rather sorted, or searched, one by one."""
+"""Up to this many jobs, sorting or searching one by one is faster."""
 KEYWORDS_KEPT = 32
 MARKS_KEPT = 64
 DEAD_KEPT, DEAD_SHARE = 1_000, 4
@@ -233,7 +233,7 @@ class Columns:
         if kept is None:
             for shorter, bits in self.keywords.items():
                 if shorter in keyword:
-                    mask &= bits.mask  # somebody goes on typing
+                    mask &= bits.mask  # the user goes on typing
         if kept is None and mask.bit_count() <= FEW:
             few = Bits()
             for slot in places(mask):

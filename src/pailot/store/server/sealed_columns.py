@@ -53,7 +53,7 @@ def seal_all(database: Database, box: SecretBox) -> int:
             for name, text in rows:
                 if text != EMPTY:
                     fresh = text_of(box, table, name, data_of(box, table, name, text))
-                    where = f"{key} = ? AND {column} = ?"  # what somebody has just changed was sealed just now
+                    where = f"{key} = ? AND {column} = ?"  # a value that was just changed was sealed just now
                     batch.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (fresh, name, text))  # noqa: S608
                     count += 1
     return count
