@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pailot.cli.main import main
-from pailot.runtime.logs import STREAMS
+from pailot.runfolder.layout import STREAMS
 
 from .conftest import unix_users
 from .http_server import Server, job

@@ -9,7 +9,7 @@ import time
 
 from ..printable import printable
 from ..progress import Pace, Progress, to_terminal, width
-from ..runtime import logs
+from ..runfolder import layout, logs
 from ..userruns.driver import Watcher
 
 TYPE_CHECKING = False
@@ -68,13 +68,13 @@ class Live(Watcher):
             self._say(progress.line())
 
     def grown(self, attempt: int, role: str, index: int, task_attempt: int) -> None:
-        for stream in ("stdout", "stderr") if self.single else ("all",):
+        for stream in (layout.STDOUT, layout.STDERR) if self.single else (layout.ALL,):
             key = (attempt, role, index, task_attempt, stream)
             source = self.sources.get(key)
             if source is None:
-                path = os.path.join(self.folder.task(attempt, role, index), "attempts", str(task_attempt))
+                path = layout.task_attempt_folder(self.folder.task(attempt, role, index), task_attempt)
                 prefix = b"" if self.single else f"[{role}:{index}] ".encode()
-                source = self.sources[key] = Source(path, stream, prefix, self.err if stream == "stderr" else self.out)
+                source = self.sources[key] = Source(path, stream, prefix, self.err if stream == layout.STDERR else self.out)
             source.behind = True
 
     def descriptors(self) -> Mapping[int, Callable[[], None]]:
@@ -115,14 +115,14 @@ class Live(Watcher):
         if last is not None:
             return range(last + 1)
         try:
-            names = os.listdir(os.path.join(self.folder.task(attempt, role, index), "attempts"))
+            names = os.listdir(os.path.join(self.folder.task(attempt, role, index), layout.ATTEMPTS))
         except OSError:
             return ()  # it never began
         return sorted(int(name) for name in names)
 
     def _is_empty(self, attempt: int, role: str, index: int, number: int) -> bool:
         try:
-            path = os.path.join(self.folder.task(attempt, role, index), "attempts", str(number), logs.ALL)
+            path = os.path.join(layout.task_attempt_folder(self.folder.task(attempt, role, index), number), layout.ALL)
             return os.stat(path).st_size == 0
         except OSError:
             return False  # not there, or being rotated: who reads it will see

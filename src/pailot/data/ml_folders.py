@@ -37,7 +37,7 @@ class Filled(Value):
     def keep(self, folder: str) -> None:
         """Write down what `variables` has to know later; beside the folder, where no task can write."""
         if self.files:
-            from ..runtime.atomic_json import write_record
+            from ..runfolder.atomic_json import write_record
 
             write_record(f"{folder}.files.json", dict(self.files), durable=False)
 
@@ -121,7 +121,7 @@ def variables(channels: Channels, base: str, folder: str = "") -> dict[str, str]
 
 def _only_files(folder: str) -> dict[str, str]:
     """The names of the files that channels are whose source is no folder."""
-    from ..runtime.atomic_json import read_record
+    from ..runfolder.atomic_json import read_record
 
     return read_record(f"{folder}.files.json") or {} if folder else {}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from ..runfolder import layout
 from ..values import Value
 from . import ml_folders
 
@@ -74,7 +75,7 @@ class View(Value):
 def make(chosen: Channels, ml: str, tasks: Mapping[tuple[str, int], str]) -> dict[tuple[str, int], View]:
     """The views of tasks in their folders; `ml` is the folder that was made for the job."""
     alone = len(tasks) == 1
-    return {task: View(chosen, ml if alone else os.path.join(folder, "ml"), ml) for task, folder in tasks.items()}
+    return {task: View(chosen, ml if alone else os.path.join(folder, layout.ML), ml) for task, folder in tasks.items()}
 
 
 def fill(views: Mapping[tuple[str, int], View], *, mounted: bool) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 
-from ..runtime.careful_files import make_folders
+from ..runfolder import layout
+from ..runfolder.careful_files import make_folders
 from .addresses import parse
 from .download import from_http, from_store, pour
 from .folders import may_read, open_file, whoever_we_are
@@ -281,7 +282,7 @@ def _remove(path: str) -> None:
     except FileNotFoundError:
         pass
     except (IsADirectoryError, PermissionError):
-        from ..runtime.removing import remove_tree
+        from ..runfolder.removing import remove_tree
 
         remove_tree(path)
 
@@ -290,7 +291,7 @@ def _remove(path: str) -> None:
 
 
 def _ssh_key(attempt_folder: str, comment: str) -> str:
-    path = os.path.join(attempt_folder, "ssh", "id_ed25519")
+    path = os.path.join(attempt_folder, layout.SSH, "id_ed25519")
     if os.path.exists(f"{path}.pub"):
         return path
     from shutil import which

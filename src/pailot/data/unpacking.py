@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from ..runtime.removing import empty_folder
+from ..runfolder.removing import empty_folder
 from ..values import Value
 from .tar import FILE, FOLDER, PIECE_BYTES, BadArchive, Entry, TarReader, shown
 

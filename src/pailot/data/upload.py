@@ -301,7 +301,7 @@ def _move_back(path: str, root: str) -> None:
 
 
 def _remove_local(path: str) -> None:
-    from ..runtime.removing import remove_tree
+    from ..runfolder.removing import remove_tree
 
     if os.path.lexists(path):
         remove_tree(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..runtime.atomic_json import append_line, read_lines
+from ..runfolder.atomic_json import append_line, read_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

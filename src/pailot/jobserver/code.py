@@ -13,8 +13,8 @@ import os
 import re
 
 from ..data.unpacking import Amount, Limits, TooLarge
-from ..runtime.careful_files import private
-from ..runtime.removing import remove_tree
+from ..runfolder.careful_files import private
+from ..runfolder.removing import remove_tree
 from ..values import Value
 from .errors import BadRequest, NoSuchCode, QuotaExceeded
 from .unpack_process import unpack_apart

@@ -6,9 +6,9 @@ import json
 import os
 
 from ..lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
-from ..runtime import careful_files
-from ..runtime.atomic_json import read_record
-from ..userruns.record_shapes import sound
+from ..runfolder import careful_files, layout
+from ..runfolder.atomic_json import read_record
+from ..runfolder.record_shapes import sound
 from ..userruns.run_folder import JobFolder
 from .errors import NoSuchJob
 from .models import JobDetail, TaskView
@@ -51,7 +51,9 @@ def detail(record: JobRecord, plan: Mapping[str, Any], attempt: int | None) -> J
     end = verdict or shown.end
     is_last = number == last
     state = record.state if is_last else _state_of(end)
-    placed = sound("attempt.json", read_record(os.path.join(folder.attempt(number), "attempt.json"))) or {} if number >= 0 else {}
+    placed = (
+        sound(layout.PLACEMENT, read_record(os.path.join(folder.attempt(number), layout.PLACEMENT))) or {} if number >= 0 else {}
+    )
     roles = {
         name: tuple(_task(shown, state, placed, name, index) for index in range(role["instances"]))
         for name, role in plan.get("taskRoles", {}).items()
@@ -89,7 +91,7 @@ def task_attempts(record: JobRecord, plan: Mapping[str, Any], attempt: int | Non
     views = [task]
     folder = JobFolder(record.folder).task(max(shown.attempt, 0), role, index)
     for number in range(task.attempt, -1, -1):
-        end = sound("exit.json", read_record(os.path.join(folder, "attempts", str(number), "exit.json")))
+        end = sound(layout.EXIT, read_record(os.path.join(layout.task_attempt_folder(folder, number), layout.EXIT)))
         if end is None:
             views.append(task.replace(attempt=number) if number == task.attempt else task.replace(attempt=number, state=FAILED))
         else:
@@ -110,7 +112,7 @@ def journal(record: JobRecord) -> list[dict[str, Any]]:
 def new_lines(folder: str, offset: int) -> list[tuple[dict[str, Any], int]]:
     """The journal's entries from an offset on, each with the offset after it: who has heard it goes on from there."""
     try:
-        descriptor = careful_files.open_regular(os.path.join(folder, "journal"))
+        descriptor = careful_files.open_regular(os.path.join(folder, layout.JOURNAL))
         try:
             data = os.pread(descriptor, careful_files.LARGEST_RECORD_BYTES, offset)
         finally:
@@ -132,7 +134,7 @@ def new_lines(folder: str, offset: int) -> list[tuple[dict[str, Any], int]]:
 def known_offset(folder: str, offset: int) -> int:
     """The offset, if the journal reaches so far; else its beginning: it was another job's, and all of this one is new."""
     try:
-        return offset if offset <= os.stat(os.path.join(folder, "journal")).st_size else 0
+        return offset if offset <= os.stat(os.path.join(folder, layout.JOURNAL)).st_size else 0
     except OSError:
         return 0
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from typing import cast  # as above
 
-from ..runtime.careful_files import private
+from ..runfolder.careful_files import private
 from .errors import Unavailable
 from .keeper import messages
 from .keeper.messages import TAKEN

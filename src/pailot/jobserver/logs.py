@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..runtime import logs as files
+from ..runfolder import logs as files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

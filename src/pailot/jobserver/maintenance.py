@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from ..runtime.removing import remove_tree
+from ..runfolder import layout
+from ..runfolder.removing import remove_tree
 from ..store import SecretBox, StoreError
 from ..values import Value
 
@@ -25,7 +26,7 @@ GIVEN_UP_DAYS = 14
 AT_ONCE = 200
 LITTLE_SPACE = 50_000_000
 """Bytes on the disk below which a server will soon refuse jobs."""
-SEALED = "secrets.sealed"
+SEALED = layout.SEALED_SECRETS
 
 
 class Removed(Value):

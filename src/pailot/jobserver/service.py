@@ -19,8 +19,9 @@ import time
 from ..data import server_rules
 from ..engines.contract import LaunchContext
 from ..lifecycle.states import FINAL_JOB_STATES, WAITING
-from ..runtime import logs as log_files
-from ..runtime.removing import remove_tree
+from ..runfolder import layout
+from ..runfolder import logs as log_files
+from ..runfolder.removing import remove_tree
 from ..scheduling.capacity import Share
 from ..store.secrets import SecretBox
 from ..store.server import JobRecord, NameTaken, new_id
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
     T = TypeVar("T")
 
-STREAMS = ("stdout", "stderr", "all")
 JUST_SENT_SECONDS = 3600.0
 ID_LENGTH = 16
 """Of the ids that `new_id` makes."""
@@ -383,23 +383,20 @@ class Team:
         self, record: JobRecord, role: str, index: int, attempt: int | None, task_attempt: int | None, stream: str
     ) -> Log:
         """The log in the folder of a job; NoSuchLog, BadRequest for an unknown stream."""
-        if stream not in STREAMS:
-            raise BadRequest(f"there is no stream {stream!r}, but {', '.join(STREAMS)}")
+        if stream not in layout.STREAMS:
+            raise BadRequest(f"there is no stream {stream!r}, but {', '.join(layout.STREAMS)}")
         folder = JobFolder(record.folder)
         number = max(0, folder.attempts() - 1) if attempt is None else attempt
         if "/" in role or role.startswith("."):
             raise NoSuchLog(f"job {record.user}~{record.name} has no task role {role!r}")
-        attempts = os.path.join(folder.task(number, role, index), "attempts")
-        try:
-            count = len(os.listdir(attempts))
-        except OSError:
-            count = 0
+        task = folder.task(number, role, index)
+        count = layout.begun_attempts(task)
         chosen = max(0, count - 1) if task_attempt is None else task_attempt
-        path = os.path.join(attempts, str(chosen))
+        path = layout.task_attempt_folder(task, chosen)
         if not 0 <= chosen < count or not (os.path.exists(os.path.join(path, stream)) or log_files.size(path, stream)):
             raise NoSuchLog(f"{role}:{index} of job {record.user}~{record.name} has no log yet, or no such attempt")
         over = record.state in FINAL_JOB_STATES or number < folder.attempts() - 1
-        ended = over or os.path.exists(os.path.join(path, "exit.json"))
+        ended = over or os.path.exists(os.path.join(path, layout.EXIT))
         return Log(record.id, path, stream, number, chosen, ended=ended)
 
     # Following

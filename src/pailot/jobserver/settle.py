@@ -7,11 +7,12 @@ import os
 from ..lifecycle import retry
 from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ..lifecycle.states import FAILED, STOPPED, SUCCEEDED, WAITING
+from ..runfolder import layout
+from ..runfolder.atomic_json import DISK_FULL, is_full, read_record
+from ..runfolder.record_shapes import sound
 from ..runtime import cleanup, processes
-from ..runtime.atomic_json import DISK_FULL, is_full, read_record
 from ..userruns import reattach
 from ..userruns.queries import may_be_running
-from ..userruns.record_shapes import sound
 from ..userruns.run_folder import JobFolder
 from ..values import Value
 
@@ -48,7 +49,7 @@ def look(
     verdict = folder.verdict()
     if verdict is not None:
         return Found(ENDED, verdict)
-    if not os.path.exists(folder.file("job.json")):
+    if not os.path.exists(folder.file(layout.JOB)):
         return Found(QUEUE, {"attempt": 0})
     lock = folder.lock()
     if lock is None:
@@ -57,7 +58,7 @@ def look(
         verdict = folder.verdict()
         if verdict is not None:
             return Found(ENDED, verdict)
-        failure = folder.record("keeper-error.json") or {}
+        failure = folder.record(layout.KEEPER_ERROR) or {}
         if failure.get("defect"):
             defect = defect or str(failure.get("reason"))
         if defect:
@@ -68,10 +69,10 @@ def look(
 
 
 def _settle(folder: JobFolder, plan: Mapping[str, Any], known: Mapping[str, Any], *, stop: bool, reason: str) -> Found:
-    state = folder.record("state.json") or {}
+    state = folder.record(layout.STATE) or {}
     retries = {"user": 0, "platform": 0, **(state.get("retries") or known["retries"])}
     begun = folder.attempts()
-    handed_on = folder.record("again.json") or {}
+    handed_on = folder.record(layout.HANDED_ON) or {}
     started = state.get("started") or known["started"] or _first_start(folder)
     if begun and handed_on.get("attempt") != begun and reattach.goes_on(folder):
         return _go_on(folder, stop=stop, retries=retries, started=started)
@@ -108,11 +109,10 @@ def _settle(folder: JobFolder, plan: Mapping[str, Any], known: Mapping[str, Any]
 
 def _without_space(attempt: str) -> Verdict | None:
     """The verdict over an attempt that a full disk has ended: it is not tried again there."""
-    tasks = os.path.join(attempt, "tasks")
-    for name in sorted(os.listdir(tasks)) if os.path.isdir(tasks) else ():
-        final = sound("final.json", read_record(os.path.join(tasks, name, "final.json"))) or {}
+    for task in sorted(layout.begun_tasks(attempt)):
+        final = sound(layout.FINAL, read_record(os.path.join(task, layout.FINAL))) or {}
         if final.get("diskFull"):
-            role, _, index = name.rpartition("-")
+            role, index = layout.task_of(task)
             return Verdict(FAILED, f"{role}:{index}: {final.get('reason')}", role, int(index))
     return None
 
@@ -152,7 +152,7 @@ def _judge(attempt: str, plan: Mapping[str, Any]) -> Any:
         ]
         rules.append(RoleRule(name, role["instances"], bounds[0], bounds[1]))
         for index in range(role["instances"]):
-            final = sound("final.json", read_record(os.path.join(attempt, "tasks", f"{name}-{index}", "final.json")))
+            final = sound(layout.FINAL, read_record(os.path.join(layout.task_folder(attempt, name, index), layout.FINAL)))
             if final is not None and final["outcome"] in ("succeeded", "failed") and not final.get("diskFull"):
                 ends.append((final.get("ended") or 0, name, index, final))
     tally = Tally(rules)
@@ -171,14 +171,13 @@ def _decide(
 
 def _sweep(attempt: str) -> str:
     """End what killed shims left behind; returns words on what may be running all the same."""
-    tasks = os.path.join(attempt, "tasks")
-    folders = [os.path.join(tasks, name) for name in os.listdir(tasks)] if os.path.isdir(tasks) else []
-    found = cleanup.clean_up_all([each for each in folders if not os.path.exists(os.path.join(each, "final.json"))])
+    tasks = layout.begun_tasks(attempt)
+    found = cleanup.clean_up_all([each for each in tasks if not os.path.exists(os.path.join(each, layout.FINAL))])
     return may_be_running(found)
 
 
 def _what_happened(attempt: str) -> str:
-    placed = read_record(os.path.join(attempt, "attempt.json")) or {}
+    placed = read_record(os.path.join(attempt, layout.PLACEMENT)) or {}
     if placed.get("boot") and placed["boot"] != processes.boot_id():
         return "the machine was restarted while it ran"
     return "the process that kept it was killed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio  # only a server loads this
 
 from ..lifecycle.states import FINAL_JOB_STATES
-from ..runtime.logs import after_gap
+from ..runfolder.logs import after_gap
 from . import job_history
 from .errors import BadRequest, NoSuchLog
 from .models import Event, LogPiece

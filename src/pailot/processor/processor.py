@@ -383,7 +383,7 @@ class _Folder:
 
     def __exit__(self, *_: object) -> None:
         if self._path:
-            from ..runtime.removing import remove_tree
+            from ..runfolder.removing import remove_tree
 
             remove_tree(self._path, ignore_errors=True)
 

@@ -9,6 +9,7 @@ import errno
 import os
 import time
 
+from ..runfolder import layout
 from ..values import Value
 
 _PERIOD = 100_000  # microseconds, the kernel's own default
@@ -84,9 +85,9 @@ class Cgroup(Value):
 
 def clean_up(folder: str) -> None:
     """After a shim that was killed: end what is left in the groups that its task's folder names, and remove them."""
-    from .atomic_json import read_record
+    from ..runfolder.atomic_json import read_record
 
-    record = read_record(os.path.join(folder, "cgroup.json"))
+    record = read_record(os.path.join(folder, layout.CGROUP))
     if record:
         group = Cgroup(tuple(record["folders"]))
         group.kill()

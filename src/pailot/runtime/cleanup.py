@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from ..runfolder import layout
+from ..runfolder.atomic_json import read_record
 from . import cgroups, processes
-from .atomic_json import read_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def clean_up(folder: str, *, wait: bool = True) -> None:
     if not _is_original(folder):
         return
     cgroups.clean_up(folder)
-    if os.path.exists(os.path.join(folder, "container.json")):
+    if os.path.exists(os.path.join(folder, layout.CONTAINER)):
         from . import container_shim
 
         container_shim.clean_up(folder, wait=wait)
@@ -27,10 +28,10 @@ def clean_up(folder: str, *, wait: bool = True) -> None:
 
 def _is_original(folder: str) -> bool:
     """Whether this is the folder that the shim worked in: a copy of it names what may still be in use."""
-    for name in ("cgroup.json", "container.json"):
+    for name in (layout.CGROUP, layout.CONTAINER):
         record = read_record(os.path.join(folder, name)) or {}
         try:
-            if record.get("mark", "") not in ("", processes.mark(os.path.join(folder, "claim"))):
+            if record.get("mark", "") not in ("", processes.mark(os.path.join(folder, layout.CLAIM))):
                 return False
         except OSError:
             continue  # never claimed
@@ -43,9 +44,9 @@ def clean_up_all(folders: Sequence[str]) -> Found:
 
     for folder in folders:
         clean_up(folder)
-    return strays.end(os.path.join(folder, "claim") for folder in folders)
+    return strays.end(os.path.join(folder, layout.CLAIM) for folder in folders)
 
 
 def is_closed(folder: str) -> bool:
     """Whether the processes of a task cannot have left where `clean_up` ends them: a control group, or a container."""
-    return any(os.path.exists(os.path.join(folder, name)) for name in ("cgroup.json", "container.json"))
+    return any(os.path.exists(os.path.join(folder, name)) for name in (layout.CGROUP, layout.CONTAINER))

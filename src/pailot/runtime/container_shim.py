@@ -12,9 +12,10 @@ import signal
 import time
 
 from ..lifecycle import exit_classes
-from . import careful_files, container_init, docker_api
-from .atomic_json import read_record, write_record
-from .masking import mask_text
+from ..runfolder import careful_files, layout
+from ..runfolder.atomic_json import read_record, write_record
+from ..runfolder.masking import mask_text
+from . import container_init, docker_api
 from .shim import FAILED, LEFTOVER_SECONDS, SUCCEEDED, Shim, with_secrets
 
 TYPE_CHECKING = False
@@ -103,7 +104,7 @@ class ContainerShim(Shim):
         self.began, self.signalled_outside = time.time(), None
         self.client_status = None
         write_record(
-            os.path.join(self.task.folder, "container.json"),
+            os.path.join(self.task.folder, layout.CONTAINER),
             {"command": list(made.command), "name": self.name, "memory": made.memory_folder, "mark": self.mark},
             durable=False,
         )
@@ -253,7 +254,7 @@ class ContainerShim(Shim):
 
     def _begin_script(self, name: str, text: str, environment: Mapping[str, str]) -> None:
         filled, shown = with_secrets(self.task, text)
-        self._bring(f"{name}.sh", filled, shown)
+        self._bring(layout.script(name), filled, shown)
         if self.shell == "posix":
             self._bring(f"{name}.posix.sh", filled.replace(PIPEFAIL, NO_PIPEFAIL), shown.replace(PIPEFAIL, NO_PIPEFAIL))
         exports = "".join(
@@ -343,7 +344,7 @@ class ContainerShim(Shim):
             os.close(self.inside_folder)
         os.makedirs(self.inside, mode=0o700, exist_ok=True)
         self.inside_folder = careful_files.open_folder(self.inside)
-        self.exports_path = os.path.join(self._container.memory_folder or self.inside, "exports")
+        self.exports_path = os.path.join(self._container.memory_folder or self.inside, layout.EXPORTS)
         return self.exports_path
 
     def _new_stream(self, stream: str) -> tuple[int, int]:
@@ -488,7 +489,7 @@ class ContainerShim(Shim):
 
 def clean_up(folder: str, *, wait: bool) -> None:
     """After a shim that was killed: its container has heard of that and ends by itself; this makes sure."""
-    record = read_record(os.path.join(folder, "container.json"))
+    record = read_record(os.path.join(folder, layout.CONTAINER))
     if not record:
         return
     try:
@@ -501,7 +502,7 @@ def clean_up(folder: str, *, wait: bool) -> None:
 
 def entering(task_folder: str, attempt_folder: str, wanted: str | None, *, terminal: bool) -> list[str] | None:
     """The command that opens a shell in a task's container, with its variables; None for a task without one."""
-    record = read_record(os.path.join(task_folder, "container.json"))
+    record = read_record(os.path.join(task_folder, layout.CONTAINER))
     if not record:
         return None
     script = (

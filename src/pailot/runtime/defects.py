@@ -9,7 +9,7 @@ import errno
 import os
 import time
 
-from .masking import mask_text
+from ..runfolder.masking import mask_text
 
 _OF_THE_MACHINE = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO, errno.EROFS)

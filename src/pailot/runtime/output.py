@@ -6,8 +6,9 @@ import fcntl
 import os
 import select
 
-from .atomic_json import DISK_FULL, is_full
-from .logs import ALL, LogWriter
+from ..runfolder import layout
+from ..runfolder.atomic_json import DISK_FULL, is_full
+from ..runfolder.logs import LogWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ class Output:
     def open(self, folder: str, new_stream: Callable[[str], tuple[int, int]], *, fresh: bool = False) -> None:
         """Begin to write the logs in a folder; in a fresh one there are none yet."""
         self._logs = LogWriter(folder, self.task.hidden, self.task.rotate_bytes, fresh=fresh)
-        self.size = self._logs.offset(ALL)
-        for stream in ("stdout", "stderr"):
+        self.size = self._logs.offset(layout.ALL)
+        for stream in (layout.STDOUT, layout.STDERR):
             reader, writer = new_stream(stream)
             os.set_blocking(reader, False)
             _widen(reader)
@@ -77,7 +78,7 @@ class Output:
 
     def line(self, text: str) -> None:
         """A line of our own among what the task prints."""
-        self._write("stderr", text.encode() + b"\n")
+        self._write(layout.STDERR, text.encode() + b"\n")
 
     def _write(self, stream: str, data: bytes) -> None:
         if self._logs is None or self.broken:
@@ -89,7 +90,7 @@ class Output:
         self._tell_if_grown(self._logs)
 
     def _tell_if_grown(self, logs: LogWriter) -> None:
-        before, self.size = self.size, logs.offset(ALL)
+        before, self.size = self.size, logs.offset(layout.ALL)
         if self.size > before:
             self.grown()
 

@@ -17,13 +17,14 @@ import time
 from .. import credentials
 from ..lifecycle import exit_classes, retry
 from ..lifecycle.waits import milliseconds
-from . import careful_files, cgroups, processes
-from .atomic_json import DISK_FULL_STATUS, claim, free_reserve, is_full, read_record, write_record
-from .logs import tail
-from .masking import mask_text, text_masker
+from ..runfolder import careful_files, layout
+from ..runfolder.atomic_json import DISK_FULL_STATUS, claim, free_reserve, is_full, read_record, write_record
+from ..runfolder.logs import tail
+from ..runfolder.masking import mask_text, text_masker
+from ..runfolder.stop_reason import claim_stop
+from . import cgroups, processes
 from .output import Output
 from .shim_events import Teller
-from .stop_reason import claim_stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,9 +105,9 @@ class Shim:
         os.setsid()
         processes.become_subreaper()
         self._listen()
-        if not claim(os.path.join(self.task.folder, "claim"), durable=self.task.outlives_power):
+        if not claim(os.path.join(self.task.folder, layout.CLAIM), durable=self.task.outlives_power):
             return
-        lock = _hold_lock(os.path.join(self.task.folder, "claim"))
+        lock = _hold_lock(os.path.join(self.task.folder, layout.CLAIM))
         os.write(lock, str(self.me).encode())  # whom to wake; true as long as the lock is held
         self.mark = processes.mark(lock)
         end = self._run_attempts()
@@ -118,10 +119,10 @@ class Shim:
 
     def _write_final(self, end: dict[str, Any]) -> None:
         """The record of the last attempt is that of the task: where no power cut is to be outlived, a second name will do."""
-        path = os.path.join(self.task.folder, "final.json")
+        path = os.path.join(self.task.folder, layout.FINAL)
         if end is self.recorded and not self.task.outlives_power:
             try:
-                os.link(os.path.join(self.folder, "exit.json"), path)
+                os.link(os.path.join(self.folder, layout.EXIT), path)
                 return
             except OSError:
                 pass  # a file system without links
@@ -158,7 +159,7 @@ class Shim:
 
     def _run_attempt(self) -> dict[str, Any]:
         task = self.task
-        self.folder = os.path.join(task.folder, "attempts", str(self.attempt))
+        self.folder = layout.task_attempt_folder(task.folder, self.attempt)
         _make(os.path.dirname(self.folder))
         fresh = _make(self.folder)
         if task.checkpoint:
@@ -175,7 +176,7 @@ class Shim:
             "PAI_EXPORTS_FILE": self._new_exports(),
             "PAI_TASK_LOG_DIR": self.folder,
         }
-        write_environment(os.path.join(self.folder, "environment"), environment, task.hidden, task.inherited)
+        write_environment(os.path.join(self.folder, layout.ENVIRONMENT), environment, task.hidden, task.inherited)
         self.output.open(self.folder, self._new_stream, fresh=fresh)
         self.teller.running(self.attempt)
         limits = cgroups.available() if task.memory_mb or task.cpus else None
@@ -183,7 +184,7 @@ class Shim:
         if group:
             # Whoever finds this shim killed can still clean up after it.
             write_record(
-                os.path.join(task.folder, "cgroup.json"), {"folders": list(group.folders), "mark": self.mark}, durable=False
+                os.path.join(task.folder, layout.CGROUP), {"folders": list(group.folders), "mark": self.mark}, durable=False
             )
             if group.problem:
                 self.output.line(f"pailot: {group.problem}")
@@ -218,7 +219,7 @@ class Shim:
             give_open(self.exports, self.task.owner)
             self.exports_path = f"/proc/self/fd/{self.exports}"
         elif not self.task.hidden or self.task.wrapper:
-            self.exports_path = os.path.join(self.folder, "exports")
+            self.exports_path = os.path.join(self.folder, layout.EXPORTS)
         elif self.exports < 0:
             self.exports = os.memfd_create("exports", os.MFD_CLOEXEC)
             self.exports_path = f"/proc/{self.me}/fd/{self.exports}"
@@ -309,7 +310,7 @@ class Shim:
     def _hold(self, end: dict[str, Any]) -> None:
         """Keep a failed task for inspection."""
         until = time.time() + self.task.hold_seconds
-        write_record(os.path.join(self.task.folder, "held.json"), {**end, "until": until})
+        write_record(os.path.join(self.task.folder, layout.HELD), {**end, "until": until})
         self.teller.event("held", until=until, reason=end["reason"])
         self.output.open(self.folder, self._new_stream)
         if self.task.hold_command:
@@ -371,12 +372,12 @@ class Shim:
             },
             "lastLines": text.splitlines()[-LAST_LINES:],
         }
-        self._write_end(os.path.join(self.folder, "exit.json"), record, durable=False)  # final.json will be
+        self._write_end(os.path.join(self.folder, layout.EXIT), record, durable=False)  # final.json will be
         self.recorded = record
         return record
 
     def _last_output(self, size: int) -> str:
-        return tail(self.folder, "all", size).decode("utf-8", "replace") if self.output.size else ""
+        return tail(self.folder, layout.ALL, size).decode("utf-8", "replace") if self.output.size else ""
 
     def _in_other_words(self, outcome: str) -> str:
         """A better reason for an outcome than the exit code, if there is one."""
@@ -405,18 +406,18 @@ class Shim:
             if not (self.signalled and self.task.foreign_stop):
                 return ""
             return claim_stop(self.task.attempt_folder, self.task.foreign_stop, self.task.grace)
-        record = read_record(os.path.join(self.task.attempt_folder, "stop.json"))
+        record = read_record(os.path.join(self.task.attempt_folder, layout.STOP))
         return str(record["why"]) if record else ""
 
     def _stop_file_there(self) -> bool:
-        return os.path.exists(os.path.join(self.task.attempt_folder, "stop.json"))
+        return os.path.exists(os.path.join(self.task.attempt_folder, layout.STOP))
 
     def _grace(self) -> float:
-        record = read_record(os.path.join(self.task.attempt_folder, "stop.json"))
+        record = read_record(os.path.join(self.task.attempt_folder, layout.STOP))
         return float(record.get("grace", self.task.grace)) if record else self.task.grace
 
     def _kill_now(self) -> bool:
-        return os.path.exists(os.path.join(self.task.attempt_folder, "kill"))
+        return os.path.exists(os.path.join(self.task.attempt_folder, layout.KILL))
 
     # The event loop
 
@@ -497,7 +498,7 @@ class Shim:
     def _script_file(self, name: str, text: str) -> tuple[str, int | None]:
         """Where bash reads the script: a file, or memory when secrets are in it or the file is not its user's to read."""
         filled, shown = with_secrets(self.task, text)
-        path = os.path.join(self.folder, f"{name}.sh")
+        path = os.path.join(self.folder, layout.script(name))
         _write(path, shown, 0o600)
         if filled == shown and not self.task.owner:
             return path, None
@@ -511,8 +512,8 @@ class Shim:
         os.chdir(self.task.work_dir)
         files = [
             (os.POSIX_SPAWN_OPEN, 0, stdin, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_DUP2, self.output.writers["stdout"], 1),
-            (os.POSIX_SPAWN_DUP2, self.output.writers["stderr"], 2),
+            (os.POSIX_SPAWN_DUP2, self.output.writers[layout.STDOUT], 1),
+            (os.POSIX_SPAWN_DUP2, self.output.writers[layout.STDERR], 2),
         ]
         return os.posix_spawn(program, argv, environment, file_actions=files, setpgroup=0, setsigdef=_SIGNALS)
 
@@ -530,8 +531,8 @@ class Shim:
             signal.set_wakeup_fd(-1)
             for number in _SIGNALS:
                 signal.signal(number, signal.SIG_DFL)
-            os.dup2(self.output.writers["stdout"], 1)
-            os.dup2(self.output.writers["stderr"], 2)
+            os.dup2(self.output.writers[layout.STDOUT], 1)
+            os.dup2(self.output.writers[layout.STDERR], 2)
             become(owner)
             os.dup2(os.open(stdin, os.O_RDONLY | os.O_CLOEXEC), 0)
             os.chdir(self.task.work_dir)
@@ -668,14 +669,16 @@ def _write_crash(task: Task, error: BaseException) -> None:
     else:
         from . import defects
 
-        reason = defects.note(error, f"{task.role}:{task.index}", hidden=task.hidden, log=os.path.join(task.folder, "shim-error"))
+        reason = defects.note(
+            error, f"{task.role}:{task.index}", hidden=task.hidden, log=os.path.join(task.folder, layout.SHIM_ERROR)
+        )
     end: dict[str, Any] = {
         "outcome": FAILED, "exitCode": None, "signal": None, "phase": "main", "reason": reason, "stop": None, "giveUp": True,
         "diskFull": False, "outOfMemory": False, "attempt": 0, "started": None, "ended": time.time(), "maxRssKb": 0,
         "class": None, "lastLines": [],
     }  # fmt: skip
     try:
-        write_record(os.path.join(task.folder, "final.json"), end, durable=task.outlives_power)
+        write_record(os.path.join(task.folder, layout.FINAL), end, durable=task.outlives_power)
     except OSError:
         pass  # nothing is left to write to
 

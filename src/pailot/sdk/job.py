@@ -96,7 +96,7 @@ class Job(model.Job):
         if with_secrets:
             return root
         hidden = hidden_in_records(self)
-        from ..runtime.masking import text_masker
+        from ..runfolder.masking import text_masker
 
         return masked_root(root, text_masker(hidden), hidden)[0] if hidden or "secrets" in root else root
 

@@ -16,8 +16,9 @@ from ..lifecycle import retry
 from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ..lifecycle.states import FAILED, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
 from ..progress import Pace
-from ..runtime.atomic_json import DISK_FULL, is_full
-from ..runtime.careful_files import make_folders
+from ..runfolder import layout
+from ..runfolder.atomic_json import DISK_FULL, is_full
+from ..runfolder.careful_files import make_folders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ class Driver:
             plan=self.plan,
             number=number,
             folder=path,
-            checkpoints=self.folder.file("checkpoints"),
+            checkpoints=self.folder.file(layout.CHECKPOINTS),
             context=self.context,
             descriptors=self.descriptors,
         )
@@ -306,7 +307,7 @@ class Driver:
             return
         self.killed = now
         grace = self.plan.options.grace_seconds
-        asked = self.folder.record("stop.json")
+        asked = self.folder.record(layout.STOP)
         if asked and why == "user":
             grace = float(asked.get("grace", grace))
         self.stop_sent = self.engine.stop(attempt, grace, why, now=now)
@@ -326,7 +327,7 @@ class Driver:
         processes.send(shims, signal.SIGKILL)
 
     def _kill_now(self) -> bool:
-        return self.interrupts > 1 or os.path.exists(self.folder.file("kill"))
+        return self.interrupts > 1 or os.path.exists(self.folder.file(layout.KILL))
 
     def _finish(self, verdict: Verdict) -> dict[str, Any]:
         more = {"exitStatus": self.exit_status} if self.exit_status else {}
@@ -342,7 +343,7 @@ class Driver:
         self.watcher.happened({"event": "interrupt", "times": self.interrupts})
 
     def _asked_to_stop(self) -> bool:
-        return bool(self.interrupts) or os.path.exists(self.folder.file("stop.json"))
+        return bool(self.interrupts) or os.path.exists(self.folder.file(layout.STOP))
 
     def _until(self, deadline: float | None) -> float | None:
         if self.engine.changes() is not None:

@@ -7,7 +7,8 @@ import sys
 import time
 
 from ..errors import PailotError
-from ..runtime.atomic_json import DISK_FULL, is_full
+from ..runfolder import layout
+from ..runfolder.atomic_json import DISK_FULL, is_full
 from ..settings import Settings
 from .masked_job_file import Kept, recorded
 from .run_folder import JobFolder
@@ -153,7 +154,7 @@ def prepare(
 
 def _remove(path: str) -> None:
     """What was made of a folder that will not be used."""
-    from ..runtime.removing import remove_tree
+    from ..runfolder.removing import remove_tree
 
     remove_tree(path, ignore_errors=True)
 
@@ -328,16 +329,16 @@ def _seal(home: str, folder: JobFolder, run_id: str, kept: Recorded, environment
 
     more = {**kept.to_seal(), **({"environment": withheld} if withheld else {})}
     sealed = SecretBox(home).seal(run_id, kept.secrets, more)
-    with open(folder.file("secrets.sealed"), "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+    with open(folder.file(layout.SEALED_SECRETS), "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
         stream.write(sealed)
 
 
 def kept_for(home: str, folder: JobFolder) -> Kept:
     """What was sealed for a run when it was started."""
-    from ..runtime import careful_files
+    from ..runfolder import careful_files
 
     try:
-        sealed = careful_files.read_regular(folder.file("secrets.sealed"))
+        sealed = careful_files.read_regular(folder.file(layout.SEALED_SECRETS))
     except FileNotFoundError:
         return Kept()
     from ..store.secrets import SecretBox

@@ -70,7 +70,7 @@ def recorded(job: Job, text: str, plan: Plan) -> Recorded:
     hidden = hidden_texts(job, found)
     if not (hidden or job.secrets.names() or (job.origin is not None and job.origin.overridden)):
         return Recorded(text, plan=plan.to_json())
-    from ..runtime.masking import text_masker
+    from ..runfolder.masking import text_masker
 
     masked = hidden_in_records(job, found)
     mask = text_masker(masked)

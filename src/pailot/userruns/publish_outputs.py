@@ -12,6 +12,7 @@ from ..data.upload_journal import UploadJournal
 from ..engines.preparation.background_child import News, stops_when_told
 from ..engines.preparation.child_registry import CHILDREN
 from ..errors import PailotError
+from ..runfolder import layout
 from ..runtime import rights
 from ..runtime.processes import end_with_parent
 
@@ -126,7 +127,7 @@ def _publish(channels: Channels, attempt: str, around: LaunchContext, news: News
     from ..data.upload import publish
 
     _clean_earlier(attempt, around.rules)
-    folder = os.path.join(attempt, "ml", "output")
+    folder = os.path.join(attempt, layout.ML, "output")
     try:
         notes = publish(channels.targets, folder, around.cwd, _journal(attempt), news.tell, around.rules)
     except PailotError as error:
@@ -151,9 +152,7 @@ def _clean(attempt: str, rules: Rules) -> None:
 
 
 def _journal(attempt: str) -> UploadJournal:
-    """In the folder of the run: the tasks can write to that of the attempt, and would have things removed for them."""
-    attempts, number = os.path.split(attempt)
-    return UploadJournal(os.path.join(os.path.dirname(attempts), f"outputs-{number}.ledger"))
+    return UploadJournal(layout.outputs_ledger(attempt))
 
 
 def _signal(pid: int, number: int) -> None:

@@ -10,13 +10,14 @@ from ..engines.registry import FOLLOWED
 from ..errors import PailotError
 from ..lifecycle.completion import Verdict
 from ..lifecycle.waits import capped
-from ..runtime import careful_files, cleanup, processes
-from ..runtime.atomic_json import DISK_FULL, is_full, read_record
+from ..runfolder import careful_files, layout
+from ..runfolder.atomic_json import DISK_FULL, is_full, read_record
+from ..runfolder.record_shapes import sound
+from ..runtime import cleanup, processes
 from ..settings import Settings
 from ..store.index import Index
 from ..store.network_filesystems import index_path
 from . import reattach
-from .record_shapes import sound
 from .run_folder import JobFolder
 
 TYPE_CHECKING = False
@@ -77,7 +78,7 @@ def refresh(row: JobRow, index: Index) -> JobRow:
         verdict = None
         _complain(row, DISK_FULL if is_full(error) else f"{error.strerror} ({error.filename or folder.path})")
     if verdict is None:
-        state = folder.record("state.json") or {}
+        state = folder.record(layout.STATE) or {}
         return row.replace(state=state.get("state", row.state), started=state.get("started", row.started))
     if "unwritten" in verdict:
         _complain(row, verdict["unwritten"])
@@ -116,7 +117,7 @@ def recover(folder: JobFolder) -> dict[str, Any] | None:
         found = cleanup.clean_up_all(lost)
         if not rebooted and _shims_alive(folder):
             return None
-        state = folder.record("state.json") or {}
+        state = folder.record(layout.STATE) or {}
         verdict = _verdict_without_driver(folder, lost, found, rebooted=rebooted)
         return folder.conclude(verdict, retries={}, started=state.get("started"))
     finally:
@@ -233,7 +234,7 @@ def explain(row: JobRow | JobRecord, folder: JobFolder) -> list[str]:
     if verdict is None:
         if row.ended is not None:  # there was no room for more than a row in the index
             return [*lines, f"{row.name} is {row.state}: {row.reason}"]
-        state = folder.record("state.json") or {}
+        state = folder.record(layout.STATE) or {}
         return [*lines, f"{row.name} is {state.get('state', row.state)}"]
     lines.append(f"{row.name} is {verdict['state']}: {verdict['reason']}")
     ended = [
@@ -255,26 +256,23 @@ def held_tasks(folder: JobFolder) -> int:
     """How many failed tasks are kept for inspection; their resources stay taken."""
     tasks = [os.path.dirname(path) for path in _claims(folder)]
     return sum(
-        os.path.exists(os.path.join(each, "held.json")) and not os.path.exists(os.path.join(each, "final.json")) for each in tasks
+        os.path.exists(os.path.join(each, layout.HELD)) and not os.path.exists(os.path.join(each, layout.FINAL)) for each in tasks
     )
 
 
 def task_attempts(folder: JobFolder, attempt: int, role: str, index: int) -> int:
     """How many attempts of a task have a folder."""
-    try:
-        return len(os.listdir(os.path.join(folder.task(attempt, role, index), "attempts")))
-    except OSError:
-        return 0
+    return layout.begun_attempts(folder.task(attempt, role, index))
 
 
 def _task(folder: JobFolder, attempt: int, role: str, index: int, over: str) -> dict[str, Any]:
     """One task; `over` is the state in which the run has ended, or empty."""
     path = folder.task(attempt, role, index)
-    final = sound("final.json", read_record(os.path.join(path, "final.json")))
+    final = sound(layout.FINAL, read_record(os.path.join(path, layout.FINAL)))
     count = task_attempts(folder, attempt, role, index)
-    placed = sound("attempt.json", read_record(os.path.join(folder.attempt(attempt), "attempt.json"))) or {}
-    last = os.path.join(path, "attempts", str(max(0, count - 1)))
-    held = sound("held.json", read_record(os.path.join(path, "held.json"))) if final is None else None
+    placed = sound(layout.PLACEMENT, read_record(os.path.join(folder.attempt(attempt), layout.PLACEMENT))) or {}
+    last = layout.task_attempt_folder(path, max(0, count - 1))
+    held = sound(layout.HELD, read_record(os.path.join(path, layout.HELD))) if final is None else None
     state = final["outcome"].upper() if final else "HELD" if held else "RUNNING" if count else "WAITING"
     reason = (final or held or {}).get("reason")
     if over and not final and count:
@@ -289,14 +287,14 @@ def _task(folder: JobFolder, attempt: int, role: str, index: int, over: str) -> 
         "attempts": count,
         "host": placed.get("hosts", {}).get(f"{role}:{index}") or placed.get("host"),
         "ports": placed.get("ports", {}).get(f"{role}:{index}", {}),
-        "logs": {stream: os.path.join(last, stream) for stream in ("stdout", "stderr", "all")},
+        "logs": {stream: os.path.join(last, stream) for stream in layout.STREAMS},
     }
 
 
 def _verdict_without_driver(folder: JobFolder, lost: list[str], found: Found, *, rebooted: bool) -> Verdict:
     """`lost` are the folders of tasks whose shims were killed, too, and `found` what became of their processes."""
     attempts = folder.attempts()
-    started = bool(attempts) and os.path.exists(os.path.join(folder.attempt(attempts - 1), "started"))
+    started = bool(attempts) and os.path.exists(os.path.join(folder.attempt(attempts - 1), layout.STARTED))
     if not folder.job():
         words = (
             "its job.json is damaged or missing, so that it cannot be followed; if it ran in a cluster it may still be running"
@@ -304,7 +302,7 @@ def _verdict_without_driver(folder: JobFolder, lost: list[str], found: Found, *,
         return Verdict("FAILED", words + may_be_running(found))
     if rebooted:
         return Verdict("FAILED", "the machine was restarted while it ran (a platform failure)")
-    if os.path.exists(folder.file("disk-full")) or _is_disk_full(folder.path):
+    if os.path.exists(folder.file(layout.DISK_FULL_MARK)) or _is_disk_full(folder.path):
         return Verdict("FAILED", f"its launcher could not write down how it ended: {DISK_FULL}")
     if not started:
         words = "its launcher was killed before all tasks had started (a platform failure)"
@@ -326,7 +324,7 @@ def may_be_running(found: Found) -> str:
 
 
 def _tasks(folders: list[str]) -> str:
-    names = [":".join(os.path.basename(each).rsplit("-", 1)) for each in sorted(folders)]
+    names = [":".join(layout.task_of(each)) for each in sorted(folders)]
     return ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
 
 
@@ -340,11 +338,7 @@ def _claims(folder: JobFolder) -> list[str]:
     attempts = folder.attempts()
     if not attempts:
         return []
-    tasks = os.path.join(folder.attempt(attempts - 1), "tasks")
-    try:
-        return [os.path.join(tasks, name, "claim") for name in os.listdir(tasks)]
-    except OSError:
-        return []
+    return [os.path.join(task, layout.CLAIM) for task in layout.begun_tasks(folder.attempt(attempts - 1))]
 
 
 def _without_shim(folder: JobFolder, *, rebooted: bool) -> list[str]:
@@ -352,7 +346,7 @@ def _without_shim(folder: JobFolder, *, rebooted: bool) -> list[str]:
     return [
         os.path.dirname(path)
         for path in _claims(folder)
-        if not os.path.exists(os.path.join(os.path.dirname(path), "final.json")) and (rebooted or _is_claimed_and_free(path))
+        if not os.path.exists(os.path.join(os.path.dirname(path), layout.FINAL)) and (rebooted or _is_claimed_and_free(path))
     ]
 
 

@@ -14,6 +14,7 @@ from ..engines.registry import create as create_engine
 from ..lifecycle import retry
 from ..lifecycle.completion import Verdict
 from ..lifecycle.states import STOPPED, SUCCEEDED, WAITING
+from ..runfolder import layout
 from .driver import Watcher
 
 TYPE_CHECKING = False
@@ -49,20 +50,20 @@ def settle(folder: JobFolder) -> dict[str, Any] | None:
     finally:
         engine.close()
     if outcome is None:
-        before = folder.record("state.json") or {}
+        before = folder.record(layout.STATE) or {}
         if before.get("state") != state and not (before.get("state") == "STOPPING" and state == "RUNNING"):
             folder.set_state(**{**before, "state": state, "attempt": attempts - 1})
         return None
     cause, verdict = outcome
     used = _used(folder)
-    asked = os.path.exists(folder.file("stop.json"))
+    asked = os.path.exists(folder.file(layout.STOP))
     again = retry.next_attempt(cause, used["user"], used["platform"], folder.plan().get("jobRetryCount", 0))
     if verdict.state == SUCCEEDED or again is None:
         return _conclude(folder, verdict)
     if asked:
         return _conclude(folder, Verdict(STOPPED, "stopped by the user"))
     reason = f"{verdict.reason}; it is tried again by whoever waits for it (pailot wait {folder.job()['name']})"
-    before = folder.record("state.json") or {}
+    before = folder.record(layout.STATE) or {}
     folder.set_state(**{**before, "state": WAITING, "attempt": attempts - 1, "reason": reason})
     return None
 
@@ -199,14 +200,14 @@ def _as_it_was(folder: JobFolder) -> tuple[Plan, LaunchContext]:
     """The plan and the context that the run began with: its job file, its secrets, its environment."""
     from ..credentials import of_environment
     from ..engines.contract import LaunchContext
-    from ..runtime.atomic_json import read_record
+    from ..runfolder.atomic_json import read_record
     from ..settings import Settings
     from .launch import kept_for, secret_values
 
     settings, record = Settings(), folder.job()
     kept = kept_for(settings.home, folder)
     job, plan = _reread(folder, kept)
-    payload = read_record(os.path.join(folder.attempt(max(0, folder.attempts() - 1)), "payload.json")) or {}
+    payload = read_record(os.path.join(folder.attempt(max(0, folder.attempts() - 1)), layout.PAYLOAD)) or {}
     environment = {**payload.get("environment", {}), **kept.environment}
     context = LaunchContext(
         cwd=record.get("cwd") or ".",
@@ -230,7 +231,7 @@ def _reread(folder: JobFolder, kept: Kept) -> tuple[Job, Plan]:
     from ..protocol import read
 
     record, changes = folder.job(), tuple(kept.changes())
-    text = folder.read_text("job.yaml")
+    text = folder.read_text(layout.JOB_FILE)
     shelf = Library.from_settings(())
     job = read(text, file="job.yaml", changes=changes, lenient=True, library=shelf.find, is_plugin=exists)
     job = job.replace(name=record["name"])
@@ -239,11 +240,11 @@ def _reread(folder: JobFolder, kept: Kept) -> tuple[Job, Plan]:
 
 def _used(folder: JobFolder) -> dict[str, int]:
     """The retries so far, as what they were counted."""
-    return {"user": 0, "platform": 0, **(folder.record("state.json") or {}).get("retries", {})}
+    return {"user": 0, "platform": 0, **(folder.record(layout.STATE) or {}).get("retries", {})}
 
 
 def _began(folder: JobFolder) -> float | None:
-    return (folder.record("state.json") or {}).get("started")
+    return (folder.record(layout.STATE) or {}).get("started")
 
 
 def _conclude(folder: JobFolder, verdict: Verdict) -> dict[str, Any]:

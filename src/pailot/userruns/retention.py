@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from ..runfolder import layout
 from ..settings import Settings
 from ..store import StoreError
 from .queries import open_index, refresh
@@ -36,7 +37,7 @@ def old_runs(*, before: float, keep_last: int) -> list[JobRow]:
 
 def remove(rows: list[JobRow]) -> int:
     """Take runs out of the index, then remove their folders; answers the bytes freed."""
-    from ..runtime.removing import remove_tree
+    from ..runfolder.removing import remove_tree
 
     index = open_index()
     freed = sum(_size(row.folder) for row in rows)
@@ -64,7 +65,7 @@ def rebuild_index() -> int:
         folder = JobFolder(os.path.join(jobs, name))
         job, verdict, plan = folder.job(), folder.verdict() or {}, folder.plan()
         if not job:
-            sys.stderr.write(f"pailot: {folder.file('job.json')} is damaged or missing: this run is left out of the index\n")
+            sys.stderr.write(f"pailot: {folder.file(layout.JOB)} is damaged or missing: this run is left out of the index\n")
             continue
         rows.append(
             JobRow(

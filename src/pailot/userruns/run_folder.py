@@ -18,8 +18,8 @@ import stat
 import time
 
 from ..lifecycle.states import SUCCEEDED
-from ..runtime import careful_files
-from ..runtime.atomic_json import (
+from ..runfolder import careful_files, layout
+from ..runfolder.atomic_json import (
     DISK_FULL,
     append_line,
     free_reserve,
@@ -30,8 +30,8 @@ from ..runtime.atomic_json import (
     write_last_record,
     write_record,
 )
-from ..runtime.stop_reason import claim_stop
-from .record_shapes import sound
+from ..runfolder.record_shapes import sound
+from ..runfolder.stop_reason import claim_stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class JobFolder:
         import json
 
         careful_files.make_folders(path, exist_ok=False)
-        os.mkfifo(os.path.join(path, "control"), 0o600)
+        os.mkfifo(os.path.join(path, layout.CONTROL), 0o600)
         folder = cls(path)
         folder.keep_reserve(path)
         folder.fill(job, source, json.dumps(plan))
@@ -69,11 +69,11 @@ class JobFolder:
 
     def fill(self, job: dict[str, Any], source: str, plan: str) -> None:
         """Everything that is known before the start; `job.json` comes last, and says that the folder is complete."""
-        careful_files.make_folders(self.file("attempts"))
-        careful_files.make_folders(self.file("checkpoints"))
-        self._write("job.yaml", source)
-        self._write("plan.json", plan)
-        write_record(self.file("job.json"), {"format": FORMAT, **job}, durable=False)  # the index is; a power cut ends the run
+        careful_files.make_folders(self.file(layout.ATTEMPTS))
+        careful_files.make_folders(self.file(layout.CHECKPOINTS))
+        self._write(layout.JOB_FILE, source)
+        self._write(layout.PLAN, plan)
+        write_record(self.file(layout.JOB), {"format": FORMAT, **job}, durable=False)  # the index is; a power cut ends the run
 
     def keep_reserve(self, folder: str) -> None:
         """Space for the last words about a run, in its own folder, unless it is kept elsewhere for all."""
@@ -84,10 +84,10 @@ class JobFolder:
         return os.path.join(self.path, *names)
 
     def attempt(self, number: int) -> str:
-        return self.file("attempts", str(number))
+        return layout.attempt_folder(self.path, number)
 
     def task(self, attempt: int, role: str, index: int) -> str:
-        return self.file("attempts", str(attempt), "tasks", f"{role}-{index}")
+        return layout.task_folder(self.attempt(attempt), role, index)
 
     def record(self, name: str) -> dict[str, Any] | None:
         """A record by its name, or None; without what in it cannot be believed."""
@@ -96,7 +96,7 @@ class JobFolder:
     def damage(self) -> list[str]:
         """A line for each record that cannot be read, or that must be there and is not."""
         lines = []
-        for name, needed in (("job.json", True), ("plan.json", True), ("state.json", False), ("verdict.json", False)):
+        for name, needed in ((layout.JOB, True), (layout.PLAN, True), (layout.STATE, False), (layout.VERDICT, False)):
             kept = read_record(self.file(name))
             if kept is None or sound(name, kept) != kept:
                 there = os.path.exists(self.file(name))
@@ -105,27 +105,27 @@ class JobFolder:
         return lines
 
     def job(self) -> dict[str, Any]:
-        return self.record("job.json") or {}
+        return self.record(layout.JOB) or {}
 
     def plan(self) -> dict[str, Any]:
-        return self.record("plan.json") or {}
+        return self.record(layout.PLAN) or {}
 
     def verdict(self) -> dict[str, Any] | None:
-        return self.record("verdict.json")
+        return self.record(layout.VERDICT)
 
     def set_state(self, **state: Any) -> None:
         _if_there_is_space(
-            lambda: write_record(self.file("state.json"), {"at": time.time(), **self._shown(state)}, durable=False)
+            lambda: write_record(self.file(layout.STATE), {"at": time.time(), **self._shown(state)}, durable=False)
         )
 
     def mark_started(self, attempt: int) -> None:
         """All tasks of an attempt have begun."""
-        started = os.path.join(self.attempt(attempt), "started")
+        started = os.path.join(self.attempt(attempt), layout.STARTED)
         _if_there_is_space(lambda: write_record(started, {"at": time.time()}, durable=False))
 
     def decide(self, verdict: dict[str, Any]) -> None:
         """Write the verdict: on a full disk, too."""
-        write_last_record(self.file("verdict.json"), verdict, self.reserve, durable=self.durable)
+        write_last_record(self.file(layout.VERDICT), verdict, self.reserve, durable=self.durable)
 
     def conclude(
         self, verdict: Verdict, *, retries: Mapping[str, int], started: float | None, attempts: int | None = None, **more: Any
@@ -163,31 +163,28 @@ class JobFolder:
 
     def hand_on(self, record: dict[str, Any]) -> None:
         """Write down that our part is over without a verdict: whoever queues the run starts it again."""
-        write_last_record(self.file("again.json"), self._shown(record), self.reserve, durable=self.durable)
+        write_last_record(self.file(layout.HANDED_ON), self._shown(record), self.reserve, durable=self.durable)
 
     def note(self, event: str, **details: Any) -> dict[str, Any]:
         """Write down that something happened."""
         entry = {"at": time.time(), "event": event, **self._shown(details)}
-        _if_there_is_space(lambda: append_line(self.file("journal"), entry))
+        _if_there_is_space(lambda: append_line(self.file(layout.JOURNAL), entry))
         return entry
 
     def _shown(self, record: dict[str, Any]) -> dict[str, Any]:
         """A record as it may be read by others; only `reason` is free text, and logs are masked where they are written."""
         if not self.hidden or not isinstance(record.get("reason"), str):
             return record
-        from ..runtime.masking import mask_text
+        from ..runfolder.masking import mask_text
 
         return {**record, "reason": mask_text(record["reason"], self.hidden)}
 
     def events(self) -> list[dict[str, Any]]:
-        return [entry for line in read_lines(self.file("journal")) if (entry := sound("journal", line)) is not None]
+        return [entry for line in read_lines(self.file(layout.JOURNAL)) if (entry := sound(layout.JOURNAL, line)) is not None]
 
     def attempts(self) -> int:
         """How many attempts were begun."""
-        try:
-            return len(os.listdir(self.file("attempts")))
-        except OSError:
-            return 0
+        return layout.begun_attempts(self.path)
 
     def ask_to_stop(self, *, grace: float, now: bool) -> None:
         """Leave word that the run is to stop, and wake its driver."""
@@ -196,9 +193,9 @@ class JobFolder:
         except OSError as error:
             if not is_full(error):
                 raise
-            self._write("stop.json", "")  # that it is there says enough, and takes no space
+            self._write(layout.STOP, "")  # that it is there says enough, and takes no space
         if now:
-            self._write("kill", "")
+            self._write(layout.KILL, "")
         if self.is_driven():
             self.wake_driver()
         elif self.attempts():
@@ -215,17 +212,15 @@ class JobFolder:
 
         attempt = self.attempt(self.attempts() - 1)
         if now:
-            self._write(os.path.join(attempt, "kill"), "")
-        tasks = os.path.join(attempt, "tasks")
-        for name in os.listdir(tasks) if os.path.isdir(tasks) else ():
-            path = os.path.join(tasks, name, "claim")
-            pid = holder(path)
+            self._write(os.path.join(attempt, layout.KILL), "")
+        for task in layout.begun_tasks(attempt):
+            pid = holder(os.path.join(task, layout.CLAIM))
             if pid:
                 os.kill(pid, signal.SIGTERM)
 
     def wake_driver(self) -> None:
         try:
-            control = os.open(self.file("control"), os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+            control = os.open(self.file(layout.CONTROL), os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
             return  # nobody drives it
         try:
@@ -240,7 +235,7 @@ class JobFolder:
         """The driver's lock, or None while another process holds it; closing the descriptor gives it back."""
         import fcntl
 
-        descriptor = careful_files.open_own(self.file("lock"), os.O_RDWR)
+        descriptor = careful_files.open_own(self.file(layout.LOCK), os.O_RDWR)
         try:
             kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
             fcntl.flock(descriptor, kind if wait else kind | fcntl.LOCK_NB)
@@ -259,7 +254,7 @@ class JobFolder:
     def _mark_disk_full(self) -> None:
         """An empty file takes no space: the next look knows why there is no verdict."""
         try:
-            self._write("disk-full", "")
+            self._write(layout.DISK_FULL_MARK, "")
         except OSError:
             pass  # not even a name fits
 

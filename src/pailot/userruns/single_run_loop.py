@@ -9,6 +9,7 @@ import signal
 import time
 
 from ..lifecycle.waits import milliseconds
+from ..runfolder import layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def drive(driver: Driver, *, interruptible: bool = True) -> dict[str, Any]:
     """Drive a run to its verdict; signals to this process are for it, unless it only looks on."""
     gc.enable()
-    control = os.open(driver.folder.file("control"), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    control = os.open(driver.folder.file(layout.CONTROL), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     before = _listen(driver, woken, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if interruptible else ())
     either = select.epoll()
@@ -75,7 +76,7 @@ def _end_defective(driver: Driver, error: Exception) -> dict[str, Any]:
 def _noted(driver: Driver, error: Exception) -> str:
     from ..runtime import defects
 
-    return defects.note(error, driver.plan.name, hidden=driver.context.hidden, log=driver.folder.file("supervisor.log"))
+    return defects.note(error, driver.plan.name, hidden=driver.context.hidden, log=driver.folder.file(layout.SUPERVISOR_LOG))
 
 
 def _listen(driver: Driver, woken: int, interrupts: Iterable[int]) -> Any:

@@ -10,6 +10,7 @@ import os
 import sys
 
 from ..errors import PailotError
+from ..runfolder import layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def supervise(run: Run) -> dict[str, Any] | None:
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     run.index.close()
     said = pickle.dumps((run.folder.path, run.id, run.plan, run.context, run.engine, run.lock))
-    complaints = open(run.folder.file("supervisor.log"), "wb")  # noqa: SIM115  # closed below
+    complaints = open(run.folder.file(layout.SUPERVISOR_LOG), "wb")  # noqa: SIM115  # closed below
     supervisor = subprocess.Popen(
         # Without `site`, which takes as long as all of ours: it is told where to find things.
         [sys.executable or "python3", "-S", "-P", "-c", _START, package, *filter(os.path.isabs, sys.path)],
@@ -60,7 +61,7 @@ def supervise(run: Run) -> dict[str, Any] | None:
 
 
 def _last_words(run: Run) -> str:
-    with open(run.folder.file("supervisor.log"), encoding="utf-8", errors="replace") as stream:
+    with open(run.folder.file(layout.SUPERVISOR_LOG), encoding="utf-8", errors="replace") as stream:
         lines = stream.read().strip().splitlines()
     return lines[-1] if lines else f"see pailot why {run.id}"
 

@@ -75,6 +75,6 @@ def warn_of_gap(task: str, missing: int) -> None:
     """Tell that lines are missing before the next one."""
     import warnings
 
-    from ..runtime.logs import gap_words
+    from ..runfolder.logs import gap_words
 
     warnings.warn(gap_words(task, missing), RuntimeWarning, stacklevel=2)

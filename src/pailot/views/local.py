@@ -6,6 +6,7 @@ import os
 import time
 
 from ..errors import PailotError, suggestion
+from ..runfolder import layout
 from ..userruns.inotify import Watch
 from ..userruns.run_folder import JobFolder
 from .base import warn_of_gap
@@ -117,7 +118,7 @@ class LocalView:
         logs: dict[tuple[str, int, int], _Log] = {}
         watch = Watch()
         watch.add(self.folder.path)
-        watch.add(self.folder.file("attempts"))
+        watch.add(self.folder.file(layout.ATTEMPTS))
         try:
             while True:
                 over = not follow or self.is_over()  # looked at first: what is read below is then all there is
@@ -147,13 +148,13 @@ class LocalView:
         from ..userruns.queries import task_attempts
 
         task = self.folder.task(attempt, role, index)
-        for parent in (os.path.dirname(os.path.dirname(task)), os.path.dirname(task), task, os.path.join(task, "attempts")):
+        for parent in (os.path.dirname(os.path.dirname(task)), os.path.dirname(task), task, os.path.join(task, layout.ATTEMPTS)):
             watch.add(parent)
         count = task_attempts(self.folder, attempt, role, index)
         if which.task_attempt is not None and last and not 0 <= which.task_attempt < count:
             raise PailotError(f"'{self.name}' has no attempt {which.task_attempt} of {role}:{index}")
         for number in range(count) if which.task_attempt is None else {which.task_attempt} & set(range(count)):
-            folder = os.path.join(task, "attempts", str(number))
+            folder = layout.task_attempt_folder(task, number)
             watch.add(folder)
             log = logs.setdefault((role, index, number), _Log(folder, which.stream))
             for text in log.new(f"{role}:{index}", last=last):
@@ -176,14 +177,14 @@ class LocalView:
             remove([row])
 
     def source(self) -> str:
-        return self.folder.read_text("job.yaml")
+        return self.folder.read_text(layout.JOB_FILE)
 
 
 class _Log:
     """One log file and how far it was read."""
 
     def __init__(self, folder: str, stream: str) -> None:
-        from ..runtime.logs import Reader
+        from ..runfolder.logs import Reader
 
         self._log, self.partial = Reader(folder, stream), b""
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pailot.engines.openpai.engine import OpenpaiEngine
 from pailot.engines.openpai.job_status import read_job
 from pailot.engines.openpai.local_copy import TaskLogs
-from pailot.runtime.masking import Masker
+from pailot.runfolder.masking import Masker
 
 SECRETS = ["hunter2hunter2", "abcdef", "defabcabc"]
 pieces = st.lists(st.one_of(st.sampled_from([s.encode() for s in SECRETS]), st.text("abcdef\nx", max_size=8).map(str.encode)))

@@ -12,7 +12,7 @@ from pailot.protocol.overrides import Override
 from pailot.protocol.secrecy import hidden_in_lines, hidden_texts, masked_root, restored, written_texts
 from pailot.protocol.templates import replace_secrets
 from pailot.protocol.yaml.writer import dump
-from pailot.runtime.masking import text_masker
+from pailot.runfolder.masking import text_masker
 from pailot.runtime.shim import with_secrets
 from pailot.runtime.task_spec import Task
 

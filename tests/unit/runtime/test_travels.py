@@ -12,11 +12,12 @@ import pytest
 
 SOURCE = Path(__file__).parents[3] / "src"
 TRAVELS = sorted(path for room in ("lifecycle", "runfolder", "runtime") for path in (SOURCE / "pailot" / room).rglob("*.py"))
-OURS = ["cgroups", "logs", "masking", "atomic_json", "careful_files"]
+OURS = ["runtime.cgroups", "runfolder.logs", "runfolder.masking", "runfolder.atomic_json", "runfolder.careful_files"]
 USE = """
 import sys, tempfile
 sys.path.insert(0, sys.argv[1])
-from pailot.runtime import cgroups, logs, masking, atomic_json
+from pailot.runfolder import logs, masking, atomic_json
+from pailot.runtime import cgroups
 with tempfile.TemporaryDirectory() as folder:
     writer = logs.LogWriter(folder, ["hunter22", "it's\\na key", "käse"], rotate_bytes=4)
     writer.write("stdout", b"a hunter22 b")
@@ -64,13 +65,15 @@ import sys
 sys.path.insert(0, {str(SOURCE)!r})
 import os
 before = set(sys.modules)
-from pailot.runtime import {", ".join(OURS)}
+import {", ".join(f"pailot.{name}" for name in OURS)}
 print(*(set(sys.modules) - before))
 """
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) - {"__future__", "errno", "binascii", "time"} == {
         "pailot",
+        "pailot.runfolder",
+        "pailot.runfolder.layout",
         "pailot.runtime",
         "pailot.values",
-        *(f"pailot.runtime.{name}" for name in OURS),
+        *(f"pailot.{name}" for name in OURS),
     }

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pailot.client.ignore import match_steps, read_rules, walk
-from pailot.runtime.removing import remove_tree
+from pailot.runfolder.removing import remove_tree
 
 
 class Counted:

@@ -8,6 +8,7 @@ import sys
 from ... import credentials
 from ...errors import PailotError
 from ...loading import current_user
+from ...runfolder import layout
 from ..main import OK
 
 TYPE_CHECKING = False
@@ -38,8 +39,8 @@ def run(args: Namespace) -> int:  # noqa: RET503  # ends by becoming the shell
     count = task_attempts(folder, attempt, role, args.index)
     if not count:
         raise PailotError(f"{role}:{args.index} of '{row.name}' has not run")
-    last = os.path.join(folder.task(attempt, role, args.index), "attempts", str(count - 1))
-    environment = read_environment(os.path.join(last, "environment"))
+    last = layout.task_attempt_folder(folder.task(attempt, role, args.index), count - 1)
+    environment = read_environment(os.path.join(last, layout.ENVIRONMENT))
     work = environment.get("PAI_WORK_DIR", last)
     if args.json:
         import json
@@ -48,7 +49,7 @@ def run(args: Namespace) -> int:  # noqa: RET503  # ends by becoming the shell
         return OK
     inside = entering(os.path.dirname(os.path.dirname(last)), last, args.command, terminal=sys.stdin.isatty())
     if inside is not None:
-        if os.path.exists(os.path.join(os.path.dirname(os.path.dirname(last)), "final.json")):
+        if os.path.exists(os.path.join(os.path.dirname(os.path.dirname(last)), layout.FINAL)):
             raise PailotError(f"{role}:{args.index} of '{row.name}' has ended, and its container is gone")
         os.execvp(inside[0], inside)  # noqa: S606  # the shell is the point
     step = _in_the_cluster(row.engine, os.path.dirname(os.path.dirname(last)))
@@ -58,7 +59,7 @@ def run(args: Namespace) -> int:  # noqa: RET503  # ends by becoming the shell
 
 def _in_the_cluster(engine: str, task: str) -> list[str]:
     """The words that bring a shell to the node of a task that is still there."""
-    if engine != "slurm" or os.path.exists(os.path.join(task, "final.json")):
+    if engine != "slurm" or os.path.exists(os.path.join(task, layout.FINAL)):
         return []
     from ...engines.slurm.enter import words
 

@@ -7,7 +7,8 @@ import sys
 
 from ...errors import PailotError, suggestion
 from ...loading import current_user
-from ...runtime.logs import gap_words
+from ...runfolder import layout
+from ...runfolder.logs import gap_words
 from ..main import OK
 from ..server_option import add_server_option, client_of
 
@@ -55,8 +56,8 @@ def run(args: Namespace) -> int:
         if args.role in (None, name) and args.index in (None, index)
     ]
     if not roles:
-        kept = f"their logs are below {folder.file('attempts')}"
-        raise PailotError(f"{folder.file('plan.json')} is damaged or missing, so that its tasks are not known; {kept}")
+        kept = f"their logs are below {folder.file(layout.ATTEMPTS)}"
+        raise PailotError(f"{folder.file(layout.PLAN)} is damaged or missing, so that its tasks are not known; {kept}")
     if not tasks:
         raise PailotError(f"role '{args.role}' has tasks 0 to {roles[args.role]['instances'] - 1}")
     if args.task_attempt is not None and not args.follow:
@@ -157,7 +158,7 @@ class Follower:
             for role, index in self.tasks:
                 path = self.folder.task(self.attempt, role, index)
                 watch.add(path)
-                attempts = os.path.join(path, "attempts")
+                attempts = os.path.join(path, layout.ATTEMPTS)
                 watch.add(attempts)
                 for name in os.listdir(attempts) if os.path.isdir(attempts) else ():
                     watch.add(os.path.join(attempts, name))
@@ -166,4 +167,4 @@ class Follower:
 
 
 def _folder(folder: JobFolder, attempt: int, role: str, index: int, number: int) -> str:
-    return os.path.join(folder.task(attempt, role, index), "attempts", str(number))
+    return layout.task_attempt_folder(folder.task(attempt, role, index), number)

@@ -69,7 +69,7 @@ def _mask(job: Job) -> Callable[[str], str] | None:
     hidden = hidden_in_records(job)
     if not hidden:
         return None
-    from ...runtime.masking import text_masker
+    from ...runfolder.masking import text_masker
 
     return text_masker(hidden)
 

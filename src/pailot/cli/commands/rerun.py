@@ -6,6 +6,7 @@ import os
 
 from ...errors import PailotError
 from ...loading import current_user, read_job
+from ...runfolder import layout
 from ..job_options import changes
 from ..server_option import add_server_option, client_of
 from . import run as run_command
@@ -35,13 +36,13 @@ def run(args: Namespace) -> int:
 
     _, folder = find(args.file, current_user())
     try:
-        text = folder.read_text("job.yaml")
+        text = folder.read_text(layout.JOB_FILE)
     except UnicodeDecodeError:
-        raise PailotError(f"{folder.file('job.yaml')} is damaged: it cannot be run again from there") from None
+        raise PailotError(f"{folder.file(layout.JOB_FILE)} is damaged: it cannot be run again from there") from None
     overrides = changes(args)
     given = [str(change.path[1]) for change in overrides if change.path[0] == "secrets" and len(change.path) > 1]
     overrides[:0] = kept_for(Settings().home, folder).changes(given)
-    job = read_job(text, folder.file("job.yaml"), overrides, lenient=args.lenient, library=args.library)
+    job = read_job(text, folder.file(layout.JOB_FILE), overrides, lenient=args.lenient, library=args.library)
     before = folder.job()
     os.chdir(before.get("cwd") or ".")
     args.workdir = args.workdir or before.get("workDir", "")

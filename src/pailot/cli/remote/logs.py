@@ -6,7 +6,7 @@ import os
 import sys
 
 from ...errors import PailotError, suggestion
-from ...runtime.logs import gap_words
+from ...runfolder.logs import gap_words
 from ..main import OK
 from ..server_option import job_name, print_json
 from .wait_reason import telling_why

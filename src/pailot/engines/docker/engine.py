@@ -6,6 +6,7 @@ import os
 
 from ...data.addresses import folder_of
 from ...data.ml_mounts import CONTAINED
+from ...runfolder import layout
 from ...runtime import container_shim  # noqa: F401  # or each shim would load it by itself
 from ...runtime.docker_api import mount
 from ...runtime.task_spec import Container
@@ -127,7 +128,7 @@ class DockerEngine(LocalEngine):
         run = os.path.basename(os.path.dirname(os.path.dirname(attempt.folder)))
         common = [
             *_work_mount(attempt),
-            *mount(os.path.join(attempt.folder, "peers.json"), read_only=True),
+            *mount(os.path.join(attempt.folder, layout.PEERS), read_only=True),
             *mount(attempt.checkpoints),
             *(word for each in sorted({*self._fetched, *self.roots}) for word in mount(each, read_only=True)),
             *run_arguments.more_mounts(chosen.mounts),
@@ -196,7 +197,7 @@ class DockerEngine(LocalEngine):
 
     def _own_mounts(self, task: Task) -> list[str]:
         """Of the run's folder, only what the task works with. Its logs are for reading; no record of ours is there."""
-        logs, home = os.path.join(task.folder, "attempts"), os.path.join(task.folder, "home")
+        logs, home = os.path.join(task.folder, layout.ATTEMPTS), os.path.join(task.folder, layout.CONTAINER_HOME)
         os.makedirs(logs, mode=0o700, exist_ok=True)
         shown = [*mount(logs, read_only=True)]
         if f"{task.work_dir}/".startswith(f"{task.folder}/"):
@@ -213,9 +214,9 @@ class DockerEngine(LocalEngine):
         return self.views[task.role, task.index].mounts(self.shown)
 
     def _ports_of(self, attempt: Attempt, task: Task) -> list[list[int]]:
-        from ...runtime.atomic_json import read_record
+        from ...runfolder.atomic_json import read_record
 
-        placed = read_record(os.path.join(attempt.folder, "attempt.json")) or {}
+        placed = read_record(os.path.join(attempt.folder, layout.PLACEMENT)) or {}
         return list(placed.get("ports", {}).get(task.name, {}).values())
 
     def _inside(self, task: Task, program: Program, gpus: Sequence[Gpu]) -> dict[str, str]:
@@ -223,7 +224,7 @@ class DockerEngine(LocalEngine):
         told = {CONTAINED: "1"} if self.views else {}
         if not run_arguments.is_root(program, self.choices.user):
             # Root has a home in every image; this user is in no image's list of users.
-            home = os.path.join(task.folder, "home")
+            home = os.path.join(task.folder, layout.CONTAINER_HOME)
             told |= {"HOME": home, "USER": task.environment["PAI_USER_NAME"], "LOGNAME": task.environment["PAI_USER_NAME"]}
         if any(gpu.uuid for gpu in gpus):
             told["CUDA_VISIBLE_DEVICES"] = ",".join(str(number) for number in range(len(gpus)))  # counted anew inside

@@ -170,6 +170,6 @@ def _with_config(program: Program, folder: str) -> tuple[list[str], dict[str, st
 
 
 def _remove(folder: str) -> None:
-    from ...runtime.removing import remove_tree
+    from ...runfolder.removing import remove_tree
 
     remove_tree(folder, ignore_errors=True)

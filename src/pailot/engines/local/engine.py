@@ -10,12 +10,13 @@ import time
 from ...lifecycle import exit_classes
 from ...lifecycle.states import LAUNCHER_LOST
 from ...planning import placement as placing
+from ...runfolder import layout
+from ...runfolder.atomic_json import DISK_FULL, DISK_FULL_STATUS, claim, place_record, read_record, write_record
+from ...runfolder.careful_files import make_folders
+from ...runfolder.stop_reason import claim_stop
 from ...runtime import cgroups, cleanup, processes
-from ...runtime.atomic_json import DISK_FULL, DISK_FULL_STATUS, claim, place_record, read_record, write_record
-from ...runtime.careful_files import make_folders
 from ...runtime.shim import run_and_exit, which
 from ...runtime.shim_events import Channel
-from ...runtime.stop_reason import claim_stop
 from ...runtime.task_spec import Task
 from ..contract import ABSENT, ENDED, LOST, RUNNING, STARTING, EngineError, Observed, through
 from ..preparation import machine, workdir
@@ -107,14 +108,14 @@ class LocalEngine:
             make_folders(folder, exist_ok=False)
         works = workdir.prepare(
             attempt.context.cwd,
-            [os.path.join(folder, "work") for folder in folders.values()],
+            [os.path.join(folder, layout.WORK) for folder in folders.values()],
             attempt.context.work_dir,
             [attempt.context.home],
         )
         yield from self._copy_code(attempt, works, stopped)
         owner = self._hand_over(attempt, works)
         provided = yield from self._provide(attempt, works, stopped)
-        peers = os.path.join(attempt.folder, "peers.json")
+        peers = os.path.join(attempt.folder, layout.PEERS)
         place_record(peers, {"peers": placing.peers(plan, placement)})
         if owner is not None:
             owner.give_file(peers)
@@ -130,7 +131,7 @@ class LocalEngine:
         self.shown = seen
         inside = bool(wrapper) or self.contains
         place_record(
-            os.path.join(attempt.folder, "attempt.json"),
+            os.path.join(attempt.folder, layout.PLACEMENT),
             {
                 "boot": processes.boot_id(),
                 "driver": os.getpid(),
@@ -209,7 +210,7 @@ class LocalEngine:
         for number, each in enumerate(found):
             folder = _task_folder(attempt, each.role, each.index)
             crashed = bool((each.final or {}).get("giveUp"))
-            if crashed or (each.state != ENDED and not os.path.exists(os.path.join(folder, "final.json"))):
+            if crashed or (each.state != ENDED and not os.path.exists(os.path.join(folder, layout.FINAL))):
                 self._kill_orphans()
                 cleanup.clean_up(folder, wait=False)
                 found[number] = self._blamed(attempt, each)
@@ -240,7 +241,7 @@ class LocalEngine:
             "reason": f"the process that keeps it {words}, which only its own user can have done",
         }  # fmt: skip
         try:
-            write_record(os.path.join(_task_folder(attempt, lost.role, lost.index), "final.json"), final, durable=False)
+            write_record(os.path.join(_task_folder(attempt, lost.role, lost.index), layout.FINAL), final, durable=False)
         except OSError:
             pass  # the disk is full; what counts is what is returned
         return Observed(lost.role, lost.index, ENDED, final)
@@ -266,7 +267,7 @@ class LocalEngine:
         try:
             stands = claim_stop(attempt.folder, why, grace)
             if now:
-                claim(os.path.join(attempt.folder, "kill"), durable=False)
+                claim(os.path.join(attempt.folder, layout.KILL), durable=False)
         except OSError:
             # Not even the reserve is left: better killed without a word than not stopped at all.
             self._ended_them = True
@@ -414,7 +415,7 @@ class LocalEngine:
         owner.hand_over(attempt, works)
         owner.give(attempt.context.cache)
         if any(each.kind == "ssh-key" for role in attempt.plan.roles.values() for each in role.provisions):
-            owner.give(os.path.join(attempt.folder, "ssh"))
+            owner.give(os.path.join(attempt.folder, layout.SSH))
         return owner
 
     def _wait_for_a_gpu(self, gpus: Gpus, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
@@ -441,7 +442,7 @@ class LocalEngine:
         from ...data import ml_folders, ml_mounts
         from ...data.addresses import folder_of
 
-        ml = os.path.join(attempt.folder, "ml")
+        ml = os.path.join(attempt.folder, layout.ML)
         make_folders(ml)
         wrapper: tuple[str, ...] = ()
         if chosen.mount and not attempt.context.sandbox and not self.contains:
@@ -633,14 +634,14 @@ def too_much(plan: Plan) -> list[str]:
 
 
 def _task_folder(attempt: Attempt, role: str, index: int) -> str:
-    return os.path.join(attempt.folder, "tasks", f"{role}-{index}")
+    return layout.task_folder(attempt.folder, role, index)
 
 
 def _observe(folder: str, role: str, index: int, alive: bool) -> Observed:
-    final = read_record(os.path.join(folder, "final.json"))
+    final = read_record(os.path.join(folder, layout.FINAL))
     if final is not None:
         return Observed(role, index, LOST if final["outcome"] == LOST else ENDED, final)
-    if not os.path.exists(os.path.join(folder, "claim")):
+    if not os.path.exists(os.path.join(folder, layout.CLAIM)):
         return Observed(role, index, STARTING if alive else ABSENT)
     if alive:
         return Observed(role, index, RUNNING)

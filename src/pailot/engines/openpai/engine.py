@@ -13,8 +13,9 @@ from collections import deque
 
 from ...lifecycle.completion import Verdict
 from ...lifecycle.states import FAILED, RUNNING, STOPPED, UNKNOWN
-from ...runtime.atomic_json import read_record, write_record
-from ...runtime.stop_reason import claim_stop
+from ...runfolder import layout
+from ...runfolder.atomic_json import read_record, write_record
+from ...runfolder.stop_reason import claim_stop
 from ..contract import ENDED, EngineError, Observed, Unreachable, through
 from .local_copy import Mirror
 
@@ -69,7 +70,7 @@ class OpenpaiEngine:
     def starting(self, attempt: Attempt, stopped: Callable[[], bool]) -> Generator[float | None, None, Sequence[str]]:
         from .follower import Follower
 
-        path = os.path.join(attempt.folder, "remote.json")
+        path = os.path.join(attempt.folder, layout.REMOTE)
         known = read_record(path)
         text = None
         if known is None or not known["submitted"]:
@@ -83,7 +84,7 @@ class OpenpaiEngine:
             write_record(path, known)
             text = _as_sent(attempt.context.source, known["job"], attempt.plan.options.environment)
         server = str(known["server"])
-        os.makedirs(os.path.join(attempt.folder, "tasks"), exist_ok=True)
+        os.makedirs(os.path.join(attempt.folder, layout.TASKS), exist_ok=True)
         self._follower = Follower(
             lambda: self._connect(server),
             known["job"],
@@ -93,7 +94,7 @@ class OpenpaiEngine:
             self._tell,
         )
         self._follower.patience, self._follower.give_up = self.patience, self.give_up
-        if os.path.exists(os.path.join(attempt.folder, "stop.json")):
+        if os.path.exists(os.path.join(attempt.folder, layout.STOP)):
             self._follower.ask_to_stop(now=False)  # somebody wanted it before us, and may not have been heard
         self._follower.start()
         while self._submitted is None and self._error is None:
@@ -116,7 +117,7 @@ class OpenpaiEngine:
         found = []
         for role in attempt.plan.roles.values():
             for index in range(role.instances):
-                final = read_record(os.path.join(attempt.folder, "tasks", f"{role.name}-{index}", "final.json"))
+                final = read_record(os.path.join(layout.task_folder(attempt.folder, role.name, index), layout.FINAL))
                 found.append(Observed(role.name, index, ENDED if final else RUNNING.lower(), final))
         return found
 
@@ -142,7 +143,7 @@ class OpenpaiEngine:
     def decided(self, attempt: Attempt) -> tuple[str, Verdict]:
         """How the server says it has ended; it has retried as often as it should."""
         verdict = self._verdict or Verdict(FAILED, "the server has not said how it ended")
-        stop = read_record(os.path.join(attempt.folder, "stop.json"))
+        stop = read_record(os.path.join(attempt.folder, layout.STOP))
         if stop is not None and stop["why"] == "timeout" and verdict.state == STOPPED:
             seconds = attempt.plan.options.max_run_seconds
             verdict = Verdict(FAILED, f"it ran longer than its limit of {seconds:g} seconds (maxRunSeconds)")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 
-from ...runtime.atomic_json import read_record, write_record
-from ...runtime.logs import STREAMS, after_gap
-from ...runtime.masking import Masker
+from ...runfolder import layout
+from ...runfolder.atomic_json import read_record, write_record
+from ...runfolder.layout import STREAMS
+from ...runfolder.logs import after_gap
+from ...runfolder.masking import Masker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,12 +33,12 @@ class Mirror:
         return os.path.join(os.path.dirname(self.first), str(number))
 
     def task(self, attempt: int, role: str, index: int) -> str:
-        return os.path.join(self.attempt(attempt), "tasks", f"{role}-{index}")
+        return layout.task_folder(self.attempt(attempt), role, index)
 
     def logs(self, attempt: int, role: str, index: int, task_attempt: int) -> TaskLogs:
         key = (attempt, role, index, task_attempt)
         if key not in self._logs:
-            folder = os.path.join(self.task(attempt, role, index), "attempts", str(task_attempt))
+            folder = layout.task_attempt_folder(self.task(attempt, role, index), task_attempt)
             os.makedirs(folder, exist_ok=True)
             self._logs[key] = TaskLogs(folder, self.masker)
         return self._logs[key]
@@ -47,8 +49,8 @@ class Mirror:
         ports = {f"{task.role}:{task.index}": {label: list(each) for label, each in task.ports.items()} for task in seen.tasks}
         record = {"host": hosts[0] if hosts else None, "ports": ports}
         folder = self.attempt(seen.attempt)
-        os.makedirs(os.path.join(folder, "tasks"), exist_ok=True)
-        path = os.path.join(folder, "attempt.json")
+        os.makedirs(os.path.join(folder, layout.TASKS), exist_ok=True)
+        path = os.path.join(folder, layout.PLACEMENT)
         if read_record(path) != record:
             write_record(path, record, durable=False)
 
@@ -65,7 +67,7 @@ class Mirror:
             "class": exact.get("class", task.exit_class),
             "lastLines": self.logs(task.job_attempt, task.role, task.index, task.task_attempt).last_lines(),
         }
-        write_record(os.path.join(self.task(task.job_attempt, task.role, task.index), "final.json"), record, durable=False)
+        write_record(os.path.join(self.task(task.job_attempt, task.role, task.index), layout.FINAL), record, durable=False)
         return record
 
 
@@ -79,7 +81,7 @@ class TaskLogs:
 
     def __init__(self, folder: str, masker: Masker) -> None:
         self.folder = folder
-        self._path = os.path.join(folder, "remote.json")
+        self._path = os.path.join(folder, layout.REMOTE)
         kept = read_record(self._path) or {}
         self._maskers = {stream: masker.twin() for stream in STREAMS}
         self._taken = {stream: tuple(kept.get(stream) or (0, 0)) for stream in STREAMS}
@@ -124,7 +126,7 @@ class TaskLogs:
 
     def last_lines(self) -> list[str]:
         try:
-            with open(os.path.join(self.folder, "all"), "rb") as stream:
+            with open(os.path.join(self.folder, layout.ALL), "rb") as stream:
                 stream.seek(0, os.SEEK_END)
                 stream.seek(max(0, stream.tell() - _TAIL))
                 return stream.read().decode(errors="replace").splitlines()[-LAST_LINES:]
@@ -132,10 +134,10 @@ class TaskLogs:
             return []
 
     def _append(self, stream: str, masked: bytes, also_all: bool) -> None:
-        for name in {stream, "all"} if also_all else {stream}:
+        for name in {stream, layout.ALL} if also_all else {stream}:
             with open(os.path.join(self.folder, name), "ab", opener=_private) as file:
                 file.write(masked)
-        self._keep({stream, "all"} if also_all else {stream}, stream)
+        self._keep({stream, layout.ALL} if also_all else {stream}, stream)
 
     def _keep(self, written: set[str], read: str) -> None:
         held = self._maskers[read].held

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...client.errors import NotFound, Refused
 from ...client.openpai_logs import PIECE, LogPlaces
-from ...runtime.logs import STREAMS
+from ...runfolder.layout import ALL, STDERR, STDOUT, STREAMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class PailotLogs:
     def fetch(self, role: str, index: int, attempt: int, task_attempt: int, logs: TaskLogs) -> bool:
         """Take what is new; answers whether there was something."""
         grown = False
-        for stream in ("all", "stdout", "stderr"):
+        for stream in (ALL, STDOUT, STDERR):
             while True:
                 try:
                     start, data = self.client.log_piece(
@@ -39,7 +39,7 @@ class PailotLogs:
                 grown |= logs.add(stream, data, missing=start - logs.offset(stream))
                 if len(data) < PIECE:
                     break
-            if stream == "all" and not grown and logs.offset("all") == logs.offset("stdout") + logs.offset("stderr"):
+            if stream == ALL and not grown and logs.offset(ALL) == logs.offset(STDOUT) + logs.offset(STDERR):
                 return False  # the others have nothing, either
         return grown
 
@@ -58,7 +58,7 @@ class OpenpaiLogs:
         """Take what is new; answers whether there was something."""
         where = (role, index, attempt, task_attempt)
         names = self._places.names(where)
-        self._without_all = "all" not in names
+        self._without_all = ALL not in names
         grown = False
         for stream in STREAMS:
             while stream in names:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 
+from ...runfolder import layout
+from ...runfolder.careful_files import make_folders
 from ...runtime import rights
-from ...runtime.careful_files import make_folders
 from ..contract import EngineError
 
 TYPE_CHECKING = False
@@ -52,7 +53,7 @@ class Owner:
         """The working directories with all that is in them; then a way to these."""
         for work in dict.fromkeys(works):
             rights.give_tree(work, self.user)
-        tasks = os.path.join(attempt.folder, "tasks")
+        tasks = os.path.join(attempt.folder, layout.TASKS)
         for folder in (tasks, *(os.path.join(tasks, name) for name in os.listdir(tasks))):
             rights.let_pass(folder)
         attempts = os.path.dirname(attempt.folder)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from ...runtime.careful_files import make_folders
+from ...runfolder.careful_files import make_folders
 from ..contract import EngineError
 
 TYPE_CHECKING = False

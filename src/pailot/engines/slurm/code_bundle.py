@@ -58,7 +58,7 @@ def _make(package: str, files: list[str], folder: str) -> None:
     import py_compile
     import shutil
 
-    from ...runtime.removing import remove_tree
+    from ...runfolder.removing import remove_tree
 
     temporary = f"{folder}.{os.getpid()}.{os.urandom(4).hex()}"
     os.makedirs(os.path.join(temporary, "pailot"), mode=0o700)

@@ -9,7 +9,8 @@ import time
 from ...data import ml_folders, ml_mounts
 from ...lifecycle.completion import Verdict
 from ...lifecycle.states import FAILED, RUNNING, UNKNOWN, WAITING
-from ...runtime.atomic_json import read_lines, read_record, write_record
+from ...runfolder import layout
+from ...runfolder.atomic_json import read_lines, read_record, write_record
 from ...runtime.slurm.driver import ending
 from ...settings import Settings
 from ..contract import ABSENT, ENDED, LOST, EngineError, Observed, through
@@ -143,8 +144,8 @@ class SlurmEngine:
         """Our children have owners of their own."""
 
     def _adopt(self, attempt: Attempt) -> bool:
-        record = read_record(os.path.join(attempt.folder, "slurm.json"))
-        if record is None and os.path.exists(os.path.join(attempt.folder, "payload.json")):
+        record = read_record(os.path.join(attempt.folder, layout.SLURM_JOB))
+        if record is None and os.path.exists(os.path.join(attempt.folder, layout.PAYLOAD)):
             found = cluster_queries.find(self.comment)
             record = {"job": found} if found else None
         if record is None:
@@ -163,7 +164,7 @@ class SlurmEngine:
             os.makedirs(folder, exist_ok=True)
         works = workdir.prepare(
             attempt.context.cwd,
-            [os.path.join(folder, "work") for folder in folders],
+            [os.path.join(folder, layout.WORK) for folder in folders],
             attempt.context.work_dir,
             [attempt.context.home],
         )
@@ -177,18 +178,18 @@ class SlurmEngine:
         own: Mapping[tuple[str, int], ml_mounts.View] = {}
         if plan.options.channels:
             own = ml_mounts.make(
-                plan.options.channels, os.path.join(attempt.folder, "ml"), dict(zip(tasks, folders, strict=True))
+                plan.options.channels, os.path.join(attempt.folder, layout.ML), dict(zip(tasks, folders, strict=True))
             )
             shown = yield from self._fill_channels(attempt, own, stopped)
         container = self.settings["slurm_container"]
         around = wrappers(plan, container, attempt.folder, attempt.checkpoints, [*works, *(path for path, _ in shown)])
         seen = {task: see(view, around.get(task[0], ()), container) for task, view in own.items()}
         made = payload.build(attempt, asked.components, places, provided, around, seen=seen)
-        for name in ("orders", "events"):
+        for name in (layout.DRIVER_ORDERS, layout.DRIVER_EVENTS):
             os.close(os.open(os.path.join(attempt.folder, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         public, private = private_part.split(made, attempt)
         self.private = private_part.seal(private, attempt)
-        _write(os.path.join(attempt.folder, "payload.json"), json.dumps({**public, "script": asked.script}).encode())
+        _write(os.path.join(attempt.folder, layout.PAYLOAD), json.dumps({**public, "script": asked.script}).encode())
 
     def _fill_channels(
         self, attempt: Attempt, own: Mapping[tuple[str, int], ml_mounts.View], stopped: Callable[[], bool]
@@ -227,7 +228,7 @@ class SlurmEngine:
 
     def _pack(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
         """Everything that the driver needs into the batch script."""
-        from ...runtime.removing import remove_tree
+        from ...runfolder.removing import remove_tree
 
         attempt = unshared_home.permitted(attempt, secrets_in_spool=bool(self.settings["slurm_secrets_in_spool"]))
         files = os.path.join(attempt.folder, "along")
@@ -235,7 +236,7 @@ class SlurmEngine:
         token = payload.new_token()
         there = payload.on_nodes(attempt, token)
         tasks = [(role.name, index) for role in attempt.plan.roles.values() for index in range(role.instances)]
-        places = {task: os.path.join(payload.task_folder(there, *task), "work") for task in tasks}
+        places = {task: os.path.join(payload.task_folder(there, *task), layout.WORK) for task in tasks}
         around = wrappers(attempt.plan, self.settings["slurm_container"], there.folder, there.checkpoints, places.values())
         made = payload.build(there, asked.components, places, {}, around, token)
         made.update(
@@ -243,14 +244,14 @@ class SlurmEngine:
             nodeFolder=str(self.settings["slurm_node_folder"]),
             away=True,
         )
-        for name in ("orders", "events"):
+        for name in (layout.DRIVER_ORDERS, layout.DRIVER_EVENTS):
             os.close(os.open(os.path.join(attempt.folder, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         public, private = private_part.split(made, attempt)
         data = json.dumps({**public, "script": asked.head}).encode()
         self.code = code_bundle.code(attempt.context.home)
         self.script = unshared_home.script(asked.head, self.code, files, data, json.dumps(private).encode())
         remove_tree(files, ignore_errors=True)
-        _write(os.path.join(attempt.folder, "payload.json"), data)
+        _write(os.path.join(attempt.folder, layout.PAYLOAD), data)
 
     def _submit(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
         environment = slurm_cli.environment(os.environ)
@@ -292,7 +293,7 @@ class SlurmEngine:
                 self.job = found
                 break
         write_record(
-            os.path.join(attempt.folder, "slurm.json"),
+            os.path.join(attempt.folder, layout.SLURM_JOB),
             {"job": self.job, "comment": self.comment, "at": time.time(), **({"code": self.code} if self.away else {})},
             durable=False,
         )
@@ -330,7 +331,7 @@ class SlurmEngine:
     def _follow(self) -> None:
         self.submitted = True
         self.journal, self.logs = Journal(self.folder), Logs(self.folder)
-        self.known = int((read_record(os.path.join(self.folder, "followed.json")) or {}).get("offset", 0))
+        self.known = int((read_record(os.path.join(self.folder, layout.FOLLOWED)) or {}).get("offset", 0))
         self.notice.watch(self.journal.path)
         QUEUE.follow(self.job, self, float(self.settings["slurm_poll_seconds"]))
         self.notice.arm(SHORTEST_LOOK)
@@ -346,7 +347,7 @@ class SlurmEngine:
         for offset, entry in entries:
             self._heard(entry, known=offset < self.known)
         if entries:
-            write_record(os.path.join(self.folder, "followed.json"), {"offset": self.journal.offset}, durable=False)
+            write_record(os.path.join(self.folder, layout.FOLLOWED), {"offset": self.journal.offset}, durable=False)
         told = {path for path in changed if path != self.journal.path}
         grown = self.logs.grown(told or (set() if changed else None))
         self.fresh += [{"event": "grown", "role": role, "index": index, "attempt": number} for role, index, number in grown]
@@ -452,7 +453,7 @@ class SlurmEngine:
         if seen.state == "GONE" and (self.asked_to_stop or self.ended_at is not None):
             return ending("CANCELLED", self.asked_to_stop == "user")
         if not self.began and seen.state in ("FAILED", "COMPLETED"):
-            words = _last_line(os.path.join(self.folder, "driver.log"))
+            words = _last_line(os.path.join(self.folder, layout.DRIVER_LOG))
             if (
                 not self.away
                 and self.settings["slurm_shared_home"] == "auto"
@@ -478,7 +479,7 @@ class SlurmEngine:
         import fcntl
 
         try:
-            descriptor = os.open(os.path.join(self.folder, "driver.lock"), os.O_RDWR | os.O_CLOEXEC)
+            descriptor = os.open(os.path.join(self.folder, layout.DRIVER_LOCK), os.O_RDWR | os.O_CLOEXEC)
         except OSError:
             return False
         try:
@@ -505,7 +506,7 @@ class SlurmEngine:
     def peek(self, folder: str) -> tuple[str, tuple[str, Verdict] | None]:
         """The state of an attempt that nobody follows, and how it ended if it has; Slurm is asked if the folder does not tell."""
         self.folder = folder
-        record = read_record(os.path.join(folder, "slurm.json"))
+        record = read_record(os.path.join(folder, layout.SLURM_JOB))
         if record is None:
             return WAITING, ("platform", Verdict(FAILED, "its launcher was killed before Slurm had taken the job"))
         self.job, self.comment, self.code = str(record["job"]), str(record.get("comment", "")), str(record.get("code", ""))
@@ -513,7 +514,7 @@ class SlurmEngine:
         self.submitted, self.journal, self.logs = True, Journal(folder), Logs(folder)
         for entry in self.journal.read():
             self._heard(entry)
-        orders = read_lines(os.path.join(folder, "orders"))
+        orders = read_lines(os.path.join(folder, layout.DRIVER_ORDERS))
         self.asked_to_stop = str(orders[0]["why"]) if orders else ""
         if not self.over:
             words = ["squeue", "-h", "-t", "all", "-j", self.job, "-o", slurm_cli.FORMAT]
@@ -535,7 +536,7 @@ class SlurmEngine:
     def stop_alone(folder: str, grace: float, *, now: bool) -> None:
         """Stop an attempt that nobody follows."""
         order_stop(folder, "user", grace, now=now)
-        record = read_record(os.path.join(folder, "slurm.json"))
+        record = read_record(os.path.join(folder, layout.SLURM_JOB))
         if record is not None:
             for words in _telling(str(record["job"])):
                 slurm_cli.run(words, slurm_cli.environment(os.environ))
@@ -599,7 +600,7 @@ class SlurmEngine:
 
 def _packed(folder: str) -> bool:
     """Whether an attempt, of whose submission we do not know, took everything along."""
-    return bool((read_record(os.path.join(folder, "payload.json")) or {}).get("away"))
+    return bool((read_record(os.path.join(folder, layout.PAYLOAD)) or {}).get("away"))
 
 
 def _telling(job: str) -> list[list[str]]:

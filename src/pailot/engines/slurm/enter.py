@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 
-from ...runtime.atomic_json import read_record
+from ...runfolder import layout
+from ...runfolder.atomic_json import read_record
 
 
 def words(task_folder: str, *, terminal: bool) -> list[str]:
     """What comes before the shell; nothing where the task is not placed yet."""
     attempt = os.path.dirname(os.path.dirname(task_folder))
-    placed = read_record(os.path.join(attempt, "attempt.json")) or {}
+    placed = read_record(os.path.join(attempt, layout.PLACEMENT)) or {}
     role, _, index = os.path.basename(task_folder).rpartition("-")
     node = placed.get("hosts", {}).get(f"{role}:{index}")
     if not node:

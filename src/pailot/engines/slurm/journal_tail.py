@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 
-from ...runtime.atomic_json import append_line
+from ...runfolder import layout
+from ...runfolder.atomic_json import append_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ class Journal:
     """The events that the travelling driver has written, read on from where we were."""
 
     def __init__(self, folder: str) -> None:
-        self.path = os.path.join(folder, "events")
+        self.path = os.path.join(folder, layout.DRIVER_EVENTS)
         self.offset = 0
 
     def read(self) -> list[dict[str, Any]]:
@@ -57,7 +58,7 @@ class Logs:
         self.sizes: dict[tuple[str, int, int], int] = {}
 
     def path(self, role: str, index: int, number: int) -> str:
-        return os.path.join(self.folder, "tasks", f"{role}-{index}", "attempts", str(number))
+        return layout.task_attempt_folder(layout.task_folder(self.folder, role, index), number)
 
     def grown(self, only: set[str] | None = None) -> list[tuple[str, int, int]]:
         """Those that are longer than when last seen; `only` names the folders to look at."""
@@ -66,7 +67,7 @@ class Logs:
             path = self.path(*key)
             if only is not None and path not in only:
                 continue
-            size = _size(os.path.join(path, "all"))
+            size = _size(os.path.join(path, layout.ALL))
             if size != before:
                 self.sizes[key] = size
                 found.append(key)
@@ -75,7 +76,9 @@ class Logs:
 
 def order_stop(folder: str, why: str, grace: float, *, now: bool) -> None:
     """Leave word for the travelling driver; a signal has to tell it to look."""
-    append_line(os.path.join(folder, "orders"), {"order": "stop", "why": why, "grace": grace, "now": now}, durable=True)
+    append_line(
+        os.path.join(folder, layout.DRIVER_ORDERS), {"order": "stop", "why": why, "grace": grace, "now": now}, durable=True
+    )
 
 
 def _size(path: str) -> int:

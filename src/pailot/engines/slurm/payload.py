@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from ...planning import placement as placing
+from ...runfolder import layout
 from .sbatch_request import gres
 
 TYPE_CHECKING = False
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def task_folder(attempt: Attempt, role: str, index: int) -> str:
-    return os.path.join(attempt.folder, "tasks", f"{role}-{index}")
+    return layout.task_folder(attempt.folder, role, index)
 
 
 def new_token() -> str:
@@ -103,7 +104,7 @@ def build(
         "environment": dict(attempt.context.environment),
         "shared": {
             **placing.shared_variables(plan, placement),
-            "PAI_PEERS_FILE": os.path.join(attempt.folder, "peers.json"),
+            "PAI_PEERS_FILE": os.path.join(attempt.folder, layout.PEERS),
             "FC_FRAMEWORK_ATTEMPT_ID": str(attempt.number),
         },
         "roles": {role.name: _role(attempt, role, wrappers.get(role.name, ())) for role in plan.roles.values()},

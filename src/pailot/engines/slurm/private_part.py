@@ -11,6 +11,7 @@ import json
 import os
 
 from ... import credentials
+from ...runfolder import layout
 from ...values import Value
 from . import code_bundle
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..contract import Attempt
 
-FILE = "secrets.once"
+FILE = layout.SECRETS_ONCE
 UNSEALABLE = "unsealable"
 """The file in an attempt's folder that says that its node could not open what was sealed."""
 SCRIPTS = ("main", "start", "exit", "hold_command")

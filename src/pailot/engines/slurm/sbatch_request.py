@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...errors import suggestion
+from ...runfolder import layout
 from ...values import Value
 from ..contract import EngineError
 
@@ -17,10 +18,10 @@ EXCESS = 1.5
 CLASSES = ("crit", "prod", "test", "oppo")
 WARNING_SECONDS = 30
 """How long before its time limit a job is told, beyond the grace of its tasks; Slurm itself may be a minute early."""
-SCRIPT_END = """
-# Pailot's driver runs the job; what it says beside its records is in driver.log. It needs Python 3.9 or newer.
+SCRIPT_END = f"""
+# Pailot's driver runs the job; what it says beside its records is in {layout.DRIVER_LOG}. It needs Python 3.9 or newer.
 [ -d "$PAILOT_ATTEMPT" ] || exit 98
-exec >>"$PAILOT_ATTEMPT/driver.log" 2>&1
+exec >>"$PAILOT_ATTEMPT/{layout.DRIVER_LOG}" 2>&1
 if [ -x "$PAILOT_PYTHON" ]; then
     exec "$PAILOT_PYTHON" -I -S -B "$PAILOT_CODE" driver "$PAILOT_ATTEMPT"
 fi

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ...runfolder import layout
 from ...runtime.slurm import unpack
 from ..contract import EngineError
 from . import private_part
@@ -16,7 +17,7 @@ LIMIT_BYTES = 2_500_000
 """Slurm takes scripts of up to 4 MiB unless its configuration says otherwise, and packing for text adds a third."""
 NOT_SEEN = 98
 """The batch script's status where its node does not see the attempt's folder."""
-UNSHARED = "unshared"
+UNSHARED = layout.UNSHARED
 """The file in an attempt's folder that says so."""
 SCRIPT_END = """
 # The nodes do not see the folders of the login node: Pailot's driver and what it needs stand below. It needs Python 3.9 or newer.
@@ -25,7 +26,7 @@ root=${{PAILOT_NODE_FOLDER:-${{TMPDIR:-/tmp}}}}/pailot-$SLURM_JOB_ID
 mkdir -p "${{root%/*}}"
 mkdir "$root" || {{ [ -O "$root" ] && [ ! -L "$root" ]; }} || exit 96
 mkdir -p "$root/attempt"
-exec >>"$root/attempt/driver.log" 2>&1
+exec >>"$root/attempt/{log}" 2>&1
 exec sh -c {find} "${{PAILOT_PYTHON:-python3}}" {driver} "$root" <<'PAILOT_END'
 {archive}
 PAILOT_END
@@ -80,14 +81,22 @@ def script(head: str, code: str, files: str, payload: bytes, private: bytes) -> 
     import shlex
 
     packed_for_all = _along(code, files if os.path.isdir(files) else "")
-    along = {"along.tgz": packed_for_all, "attempt/payload.json": payload, "attempt/orders": b"", "attempt/events": b""}
+    along = {
+        "along.tgz": packed_for_all,
+        f"attempt/{layout.PAYLOAD}": payload,
+        f"attempt/{layout.DRIVER_ORDERS}": b"",
+        f"attempt/{layout.DRIVER_EVENTS}": b"",
+    }
     packed = _tar({**along, f"attempt/{private_part.FILE}": private})
     if len(packed) > LIMIT_BYTES:
         size, most = len(packed) / 1e6, LIMIT_BYTES / 1e6
         words = f"what the job takes along to its nodes is {size:.1f} MB packed, {most:.1f} MB at most fit into a batch script"
         raise EngineError(f"{words}; put the code where the nodes see it")
     end = SCRIPT_END.format(
-        find=shlex.quote(unpack.FIND), driver=shlex.quote(unpack.DRIVER), archive=base64.encodebytes(packed).decode().strip()
+        log=layout.DRIVER_LOG,
+        find=shlex.quote(unpack.FIND),
+        driver=shlex.quote(unpack.DRIVER),
+        archive=base64.encodebytes(packed).decode().strip(),
     )
     return head + end
 

@@ -18,10 +18,11 @@ from ...errors import PailotError
 from ...lifecycle.completion import Verdict
 from ...lifecycle.states import FAILED
 from ...lifecycle.waits import LONGEST_WAIT_SECONDS, capped
+from ...runfolder import layout
+from ...runfolder.atomic_json import DISK_FULL, is_full, keep_reserve, write_record
+from ...runfolder.stop_reason import claim_stop
 from ...runtime import defects
-from ...runtime.atomic_json import DISK_FULL, is_full, keep_reserve, write_record
 from ...runtime.defects import is_of_the_machine
-from ...runtime.stop_reason import claim_stop
 from ...userruns.driver import Driver, Watcher
 from ...userruns.run_folder import JobFolder
 from . import messages
@@ -391,7 +392,7 @@ class Keeper:
         running = self.jobs[job] = Running(self, job)
         folder = JobFolder(order["folder"], durable=False, reserve=self.home)
         try:
-            if not os.path.exists(folder.file("job.json")):
+            if not os.path.exists(folder.file(layout.JOB)):
                 folder.fill(order["job"], order["source"], order["plan_text"])
             elif folder.verdict() is not None:
                 self._finished(running, {"refused": "this job has ended already"})
@@ -504,7 +505,7 @@ class Keeper:
             return
         record = {"reason": words, "defect": defect, "at": time.time()}
         try:
-            write_record(running.driver.folder.file("keeper-error.json"), record, durable=False)
+            write_record(running.driver.folder.file(layout.KEEPER_ERROR), record, durable=False)
         except OSError:
             pass  # it is in our own log
 
@@ -536,7 +537,8 @@ def main(home: str, engine: str) -> None:
 def _warm_up() -> None:
     """Whatever each shim would else do for itself."""
     from ...lifecycle import exit_classes
-    from ...runtime import cgroups, logs, masking  # noqa: F401  # loaded for the children
+    from ...runfolder import logs, masking  # noqa: F401  # loaded for the children
+    from ...runtime import cgroups  # loaded for the children
     from ...values import Value
 
     Value.make_all()

@@ -19,8 +19,9 @@ import time
 from ...lifecycle import retry, states
 from ...lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ...lifecycle.waits import milliseconds
-from ..atomic_json import append_line, read_lines, read_record, write_record
-from ..stop_reason import claim_stop
+from ...runfolder import layout
+from ...runfolder.atomic_json import append_line, read_lines, read_record, write_record
+from ...runfolder.stop_reason import claim_stop
 from . import allocation, folder_sync, step, unpack
 
 TYPE_CHECKING = False
@@ -51,8 +52,8 @@ class Driver:
         self.packages = environment.pop("PAILOT_PACKAGES", "")
         self.environment = environment
         self.job = environment.get("SLURM_JOB_ID", "")
-        self.payload: dict[str, Any] = read_record(os.path.join(folder, "payload.json")) or {}
-        self.events = os.path.join(folder, "events")
+        self.payload: dict[str, Any] = read_record(os.path.join(folder, layout.PAYLOAD)) or {}
+        self.events = os.path.join(folder, layout.DRIVER_EVENTS)
         self.tasks: list[Runner] = []
         self.tally = Tally([RoleRule(*each) for each in self.payload.get("rules", ())])
         self.cause, self.verdict = "user", None if self.payload else Verdict(states.FAILED, "there is no payload")
@@ -91,7 +92,7 @@ class Driver:
 
     def _only_one(self) -> int:
         """While another driver of this attempt lives, Slurm having started the job twice, we wait for its end."""
-        lock = os.open(os.path.join(self.folder, "driver.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(os.path.join(self.folder, layout.DRIVER_LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
         except OSError:
@@ -150,7 +151,7 @@ class Driver:
                     role["task"][script] = filled(role["task"][script])
 
     def _open_private(self) -> dict[str, Any]:
-        path = os.path.join(self.folder, "secrets.once")
+        path = os.path.join(self.folder, layout.SECRETS_ONCE)
         try:
             with open(path, "rb") as stream:
                 data = stream.read()
@@ -197,9 +198,9 @@ class Driver:
             for each in self.tasks
         ]
         listed = {"peers": peers}
-        write_record(os.path.join(self.folder, "peers.json"), listed, durable=False)
+        write_record(os.path.join(self.folder, layout.PEERS), listed, durable=False)
         write_record(
-            os.path.join(self.folder, "attempt.json"),
+            os.path.join(self.folder, layout.PLACEMENT),
             {
                 "slurmJob": self.job,
                 "host": self.tasks[0].place["host"],
@@ -313,7 +314,7 @@ class Driver:
         standing = claim_stop(self.folder, why, grace)
         self.stop = {"why": standing, "grace": grace, "now": now}
         if now:
-            with open(os.path.join(self.folder, "kill"), "w"):
+            with open(os.path.join(self.folder, layout.KILL), "w"):
                 pass
         self._note("stopping", why=standing, now=now)
         self.give_up = time.monotonic() + (0 if now else grace) + END_SECONDS
@@ -322,7 +323,7 @@ class Driver:
             each.say({"stop": self.stop})
 
     def _read_orders(self) -> None:
-        for order in read_lines(os.path.join(self.folder, "orders")):
+        for order in read_lines(os.path.join(self.folder, layout.DRIVER_ORDERS)):
             if order["order"] == "stop" and (self.verdict is None or order["now"]):
                 self.stop_all(order["why"], float(order["grace"]), now=bool(order["now"]))
 
@@ -381,7 +382,7 @@ class Driver:
 
     def _wait_until_fetched(self) -> None:
         """Our folder goes with us: somebody on the login node has to have a copy, but we do not wait for ever."""
-        from ..removing import remove_tree
+        from ...runfolder.removing import remove_tree
 
         until = time.monotonic() + float(self.payload.get("fetchSeconds", 0))
         while not os.path.exists(os.path.join(self.root, "fetched.json")):
@@ -412,7 +413,7 @@ class Runner:
         self.driver, self.number, self.task, self.slot, self.alone = driver, number, task, slot, alone
         self.role, self.index = str(task["role"]), int(task["index"])
         self.name = f"{self.role}:{self.index}"
-        self.folder = os.path.join(driver.folder, "tasks", f"{self.role}-{self.index}")
+        self.folder = layout.task_folder(driver.folder, self.role, self.index)
         self.pid = 0
         self.reader = self.writer = -1
         self.heard = b""
@@ -498,7 +499,7 @@ class Runner:
 
     def last_words(self) -> str:
         try:
-            with open(os.path.join(self.folder, "srun.log"), encoding="utf-8", errors="replace") as stream:
+            with open(os.path.join(self.folder, layout.SRUN_LOG), encoding="utf-8", errors="replace") as stream:
                 return (stream.read().strip().splitlines() or ["it said nothing"])[-1]
         except OSError:
             return "it said nothing"
@@ -522,10 +523,10 @@ class Runner:
         self.pid = 0
         if self.over or self.driver.stop:
             if not self.over and self.begun:
-                self._ended(read_record(os.path.join(self.folder, "final.json")))
+                self._ended(read_record(os.path.join(self.folder, layout.FINAL)))
             return
         if self.begun:
-            self._ended(read_record(os.path.join(self.folder, "final.json")))
+            self._ended(read_record(os.path.join(self.folder, layout.FINAL)))
         elif self.tries >= LAUNCH_TRIES:
             self.driver.never_started(self)
         else:
@@ -578,7 +579,7 @@ class Runner:
             gpus=role["gres"],
             command=command,
         )
-        log = os.open(os.path.join(self.folder, "srun.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        log = os.open(os.path.join(self.folder, layout.SRUN_LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         files = [(os.POSIX_SPAWN_DUP2, words_in, 0), (os.POSIX_SPAWN_DUP2, words_out, 1), (os.POSIX_SPAWN_DUP2, log, 2)]
         signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD)
         try:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import stat
 
+from ...runfolder import layout
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -16,8 +18,19 @@ if TYPE_CHECKING:
 PIECE = 48 << 10
 WHOLE = -1
 """As an offset: this is all of the file."""
-EVENTS = "events"
-LEFT_OUT = frozenset("orders driver.lock secrets.once payload.json slurm.json followed.json mirror.lock mirror.log".split())
+EVENTS = layout.DRIVER_EVENTS
+LEFT_OUT = frozenset(
+    (
+        layout.DRIVER_ORDERS,
+        layout.DRIVER_LOCK,
+        layout.SECRETS_ONCE,
+        layout.PAYLOAD,
+        layout.SLURM_JOB,
+        layout.FOLLOWED,
+        layout.MIRROR_LOCK,
+        layout.MIRROR_LOG,
+    )
+)
 """What belongs to one side alone."""
 
 
@@ -33,7 +46,7 @@ class Tree:
         """All paths; not those in the working directories, which are the user's."""
         found: list[str] = []
         for parent, folders, names in os.walk(self.folder):
-            folders[:] = [each for each in folders if each != "work"]
+            folders[:] = [each for each in folders if each != layout.WORK]
             wanted = [name for name in names if not name.startswith(".") and name not in LEFT_OUT]
             found += [os.path.relpath(os.path.join(parent, name), self.folder) for name in wanted]
         return found

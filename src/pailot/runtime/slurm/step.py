@@ -13,12 +13,13 @@ import os
 import select
 import signal
 
+from ...runfolder import layout
+from ...runfolder.atomic_json import read_record, write_record
+from ...runfolder.stop_reason import claim_stop
 from .. import processes
-from ..atomic_json import read_record, write_record
 from ..ports import Ports
 from ..shim import run_and_exit
 from ..shim_events import Channel
-from ..stop_reason import claim_stop
 from ..task_spec import Task
 from .folder_sync import Tree
 
@@ -45,7 +46,7 @@ class Step:
         self.wanted = wanted
         self.root = root
         """Where no home is shared: the folder of this node that holds what came along."""
-        self.tree = Tree(os.path.join(root, "attempt", "tasks")) if apart else None
+        self.tree = Tree(os.path.join(root, "attempt", layout.TASKS)) if apart else None
         """Whether the driver has a folder of its own, to which ours is brought."""
         self.words_in, self.words_out = words_in, words_out
         self.buffer = b""
@@ -123,7 +124,7 @@ class Step:
         if self.tree is not None and self.folder:
             for path, offset, data in self.tree.news():
                 text = binascii.b2a_base64(data, newline=False).decode("ascii")
-                self._say(event="piece", path=os.path.join("tasks", path), offset=offset, data=text)
+                self._say(event="piece", path=os.path.join(layout.TASKS, path), offset=offset, data=text)
 
     def _driver_lost(self) -> None:
         if self.alive >= 0:
@@ -152,7 +153,7 @@ class Step:
             self._say(event="unfit", reason=f"{node_name()} does not see the folder {missing}")
             self.over = True
             return
-        os.makedirs(os.path.join(self.attempt_folder, "tasks"), exist_ok=True)
+        os.makedirs(os.path.join(self.attempt_folder, layout.TASKS), exist_ok=True)
         self.shim = os.fork()
         if self.shim == 0:
             if self.alive >= 0:
@@ -171,14 +172,14 @@ class Step:
         if os.path.isdir(files):
             shutil.copytree(files, task.work_dir, symlinks=True, dirs_exist_ok=True)
         if self.tree is not None and peers is not None:
-            write_record(os.path.join(task.attempt_folder, "peers.json"), peers, durable=False)
+            write_record(os.path.join(task.attempt_folder, layout.PEERS), peers, durable=False)
 
     def _stop(self, stop: Mapping[str, Any]) -> None:
         """From this node, too, so that the shim sees it whatever the file system remembers."""
         if self.attempt_folder:
             claim_stop(self.attempt_folder, stop["why"], stop["grace"])
             if stop.get("now"):
-                with open(os.path.join(self.attempt_folder, "kill"), "w"):
+                with open(os.path.join(self.attempt_folder, layout.KILL), "w"):
                     pass
         if self.shim:
             processes.send([self.shim], signal.SIGTERM)
@@ -201,7 +202,7 @@ class Step:
                 return
             if pid == self.shim:
                 self._pass_on()
-                final = read_record(os.path.join(self.folder, "final.json"))
+                final = read_record(os.path.join(self.folder, layout.FINAL))
                 if final is None:
                     processes.kill_all(os.getpid())
                 self._bring()
@@ -247,7 +248,7 @@ def main(words: list[str]) -> int:
     try:
         Step(json.loads(wanted), 0, words_out, roots[0], apart=True).run()
     finally:
-        from ..removing import remove_tree
+        from ...runfolder.removing import remove_tree
 
         remove_tree(roots[0], ignore_errors=True)
     return 0

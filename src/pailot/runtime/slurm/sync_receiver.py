@@ -14,7 +14,8 @@ import signal
 import subprocess
 import time
 
-from ..atomic_json import read_lines
+from ...runfolder import layout
+from ...runfolder.atomic_json import read_lines
 from .folder_sync import EVENTS, Tree, put
 from .sync_sender import BEGIN
 
@@ -81,7 +82,7 @@ class Mirror:
         ]
         words += ["--mem=0", "--gres=none", "--chdir=/", "--unbuffered", "--job-name=pailot-fetch", "sh", "-c", FIND]
         words += ["sh", self.job, self.base]
-        with open(os.path.join(self.folder, "mirror.log"), "ab") as log:
+        with open(os.path.join(self.folder, layout.MIRROR_LOG), "ab") as log:
             process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         assert process.stdin
         assert process.stdout
@@ -106,7 +107,7 @@ class Mirror:
                     return
                 self._take(data, writer)
             if self.began and not self.arrived:
-                orders = read_lines(os.path.join(self.folder, "orders"))
+                orders = read_lines(os.path.join(self.folder, layout.DRIVER_ORDERS))
                 for order in orders[self.ordered :]:
                     _say(writer, {"order": order})
                 self.ordered = len(orders)
@@ -153,7 +154,7 @@ def main(words: list[str]) -> int:
     for number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     folder, job, base = words
-    lock = os.open(os.path.join(folder, "mirror.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(os.path.join(folder, layout.MIRROR_LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -11,7 +11,8 @@ import os
 import select
 import signal
 
-from ..atomic_json import append_line, read_lines, read_record, write_record
+from ...runfolder import layout
+from ...runfolder.atomic_json import append_line, read_lines, read_record, write_record
 from .folder_sync import Tree
 
 TYPE_CHECKING = False
@@ -48,7 +49,7 @@ class Fetch:
     def _show(self) -> bool:
         if self.tree is None or self.said_over:
             return False
-        over = any(each["event"] == "result" for each in read_lines(os.path.join(self.folder, "events")))
+        over = any(each["event"] == "result" for each in read_lines(os.path.join(self.folder, layout.DRIVER_EVENTS)))
         shown = False
         for path, offset, data in self.tree.news():
             self._frame({"path": path, "offset": offset, "size": len(data)}, data)
@@ -66,7 +67,7 @@ class Fetch:
             if "have" in word:
                 self.tree = Tree(self.folder, word["have"])
             elif "order" in word:
-                append_line(os.path.join(self.folder, "orders"), word["order"])
+                append_line(os.path.join(self.folder, layout.DRIVER_ORDERS), word["order"])
                 self._wake_driver()
             else:
                 self.arrived = True

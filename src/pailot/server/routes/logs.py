@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from urllib.parse import quote
 
-from ...runtime.logs import STREAMS
+from ...runfolder.layout import STREAMS
 from ..schemas import a
 from ..toolkit.http import TEXT, HttpError, Response, Stream, json_response
 from ..toolkit.routing import KEY, Query, Routes

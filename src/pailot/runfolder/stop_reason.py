@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from . import layout
 from .atomic_json import free_reserve, is_full, read_record, write_record
 
 
@@ -13,7 +14,7 @@ def claim_stop(folder: str, why: str, grace: float, *, from_reserve: bool = True
 
     On a full disk the reserve of that folder is given up for it, if it may be.
     """
-    path = os.path.join(folder, "stop.json")
+    path = os.path.join(folder, layout.STOP)
     temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"  # another node may have a process of our number
     record = {"why": why, "grace": grace, "at": time.time()}
     try:

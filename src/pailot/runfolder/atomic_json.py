@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from . import careful_files
+from . import careful_files, layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def read_lines(path: str) -> list[dict[str, Any]]:
 
 def keep_reserve(folder: str, size: int = RESERVE_BYTES) -> None:
     """Set space aside in a folder, so that how something ended can be written even when the disk is full."""
-    descriptor = os.open(os.path.join(folder, "reserve"), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(os.path.join(folder, layout.RESERVE), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.posix_fallocate(descriptor, 0, size)
     finally:
@@ -135,9 +135,9 @@ def write_last_record(path: str, data: dict[str, Any], reserve: str, *, durable:
         if not is_full(error):
             raise
         if reserve == os.path.dirname(path):
-            _become_record(os.path.join(reserve, "reserve"), path, data, error, durable=durable)
+            _become_record(os.path.join(reserve, layout.RESERVE), path, data, error, durable=durable)
             return
-    while _give_back(os.path.join(reserve, "reserve")):
+    while _give_back(os.path.join(reserve, layout.RESERVE)):
         try:
             write_record(path, data, durable=durable)
             return
@@ -181,7 +181,7 @@ def _give_back(reserve: str) -> bool:
 def free_reserve(folder: str) -> None:
     """Give the space back; the next small record fits."""
     try:
-        os.unlink(os.path.join(folder, "reserve"))
+        os.unlink(os.path.join(folder, layout.RESERVE))
     except OSError:
         pass  # somebody did already
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.runtime import logs
-from pailot.runtime.logs import LogWriter, read, size, tail
-from pailot.runtime.masking import Masker
+from pailot.runfolder import layout, logs
+from pailot.runfolder.logs import LogWriter, read, size, tail
+from pailot.runfolder.masking import Masker
 
 
 def read_all(folder: Path | str, stream: str, limit: int = 65536) -> bytes:
@@ -38,7 +38,7 @@ def test_streams_are_written_apart_and_together(tmp_path: Path) -> None:
     assert (tmp_path / "stdout").read_bytes() == b"one ****** three"
     assert (tmp_path / "stderr").read_bytes() == b"two\n"
     assert (tmp_path / "all").read_bytes() == b"one two\n****** three"
-    assert [writer.offset(stream) for stream in logs.STREAMS] == [16, 4, 20]
+    assert [writer.offset(stream) for stream in layout.STREAMS] == [16, 4, 20]
     writer.close()
     assert read(str(tmp_path), "all", 4, 3) == (b"two", 7)
 
@@ -146,19 +146,19 @@ def test_other_files_are_no_segments(tmp_path: Path) -> None:
     st.lists(st.tuples(st.sampled_from(["stdout", "stderr"]), st.binary(max_size=30)), max_size=12),
     st.integers(0, 20),
     st.integers(0, 3),
-    st.lists(st.tuples(st.sampled_from(logs.STREAMS), st.integers(0, 400), st.integers(1, 50)), max_size=8),
+    st.lists(st.tuples(st.sampled_from(layout.STREAMS), st.integers(0, 400), st.integers(1, 50)), max_size=8),
 )
 def test_any_offset_is_read_as_from_one_endless_file(
     writes: list[tuple[str, bytes]], rotate: int, keep: int, reads: list[tuple[str, int, int]]
 ) -> None:
     with TemporaryDirectory() as folder:
         writer = LogWriter(folder, [], rotate_bytes=rotate, keep=keep)
-        whole = dict.fromkeys(logs.STREAMS, b"")
+        whole = dict.fromkeys(layout.STREAMS, b"")
         for stream, data in writes:
             writer.write(stream, data)
             whole[stream] += data
             whole["all"] += data
-        for stream in logs.STREAMS:
+        for stream in layout.STREAMS:
             assert size(folder, stream) == writer.offset(stream) == len(whole[stream])
             kept = [path for path in Path(folder).iterdir() if path.name.split(".")[0] == stream]
             assert len(kept) <= max(keep, 1) + 1
@@ -236,7 +236,7 @@ def test_a_full_disk_is_reported_and_not_counted(tmp_path: Path) -> None:
 def test_what_went_in_before_the_disk_was_full_is_counted(tmp_path: Path) -> None:
     code = """
 import os, resource, sys
-from pailot.runtime.logs import LogWriter
+from pailot.runfolder.logs import LogWriter
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 writer = LogWriter(sys.argv[1], [])
 writer.write("stderr", b"e" * 100)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pailot.runtime import careful_files, logs
-from pailot.runtime.atomic_json import append_line, read_lines, read_record
-from pailot.runtime.careful_files import Spoilt
+from pailot.runfolder import careful_files, logs
+from pailot.runfolder.atomic_json import append_line, read_lines, read_record
+from pailot.runfolder.careful_files import Spoilt
 
 if TYPE_CHECKING:
     from collections.abc import Callable

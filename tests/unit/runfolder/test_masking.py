@@ -16,7 +16,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from pailot.runtime.masking import MASK, Masker, _forms, mask_text
+from pailot.runfolder.masking import MASK, Masker, _forms, mask_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

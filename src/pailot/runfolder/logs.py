@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 
 from . import careful_files
+from .layout import ALL, STREAMS
 from .masking import Masker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-ALL = "all"
-STREAMS = ("stdout", "stderr", ALL)
 _DIGITS = 15  # a petabyte; only for the eye, names are read as numbers
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.runtime.atomic_json import append_line, claim, read_lines, read_record, write_record
+from pailot.runfolder.atomic_json import append_line, claim, read_lines, read_record, write_record
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -171,7 +171,7 @@ def test_a_descriptor_that_cannot_be_read(tmp_path: Path) -> None:
 def test_a_line_that_did_not_fit_is_an_error_and_the_next_one_is_whole(tmp_path: Path) -> None:
     code = """
 import resource, sys
-from pailot.runtime.atomic_json import append_line
+from pailot.runfolder.atomic_json import append_line
 append_line(sys.argv[1], {"a": 1})
 resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))
 try:

@@ -7,6 +7,7 @@ then rely on what is there.
 from __future__ import annotations
 
 from ..lifecycle.states import JOB_STATES
+from . import layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,34 +81,34 @@ _END: Mapping[str, Callable[[object], bool]] = {
     "ended": _moment_or_none, "started": _moment_or_none, "until": _moment, "lastLines": _lines,
 }  # fmt: skip
 _SHAPES: Mapping[str, Mapping[str, Callable[[object], bool]]] = {
-    "job.json": {
+    layout.JOB: {
         "id": _text, "name": _text, "user": _text, "engine": _text, "submitted": _moment, "cwd": _text, "workDir": _text,
         "boot": _text, "virtualCluster": _text,
     },
-    "plan.json": {"name": _text, "taskRoles": _roles, "options": _options, "jobRetryCount": _number},
-    "state.json": {
+    layout.PLAN: {"name": _text, "taskRoles": _roles, "options": _options, "jobRetryCount": _number},
+    layout.STATE: {
         "state": _state, "reason": _text_or_none, "started": _moment_or_none, "attempt": _number, "retries": _counts,
     },
-    "verdict.json": {
+    layout.VERDICT: {
         "state": _state, "reason": _text, "ended": _moment, "started": _moment_or_none, "retries": _counts,
         "exitCode": _number_or_none, "role": _text_or_none, "index": _number_or_none,
     },
-    "stop.json": {"why": _text, "grace": _moment},
-    "attempt.json": {"host": _text, "hosts": _object, "ports": _ports, "driver": _number, "boot": _text},
-    "final.json": _END, "held.json": _END, "exit.json": _END,
-    "journal": {
+    layout.STOP: {"why": _text, "grace": _moment},
+    layout.PLACEMENT: {"host": _text, "hosts": _object, "ports": _ports, "driver": _number, "boot": _text},
+    layout.FINAL: _END, layout.HELD: _END, layout.EXIT: _END,
+    layout.JOURNAL: {
         "at": _moment, "event": _text, "reason": _text_or_none, "class": _class, "lastLines": _lines, "role": _text_or_none,
         "index": _number_or_none, "until": _moment, "seconds": _moment,
     },
 }  # fmt: skip
 _NEEDED = {
-    "job.json": ("id", "name", "user", "submitted"),
-    "plan.json": ("taskRoles",),
-    "verdict.json": ("state", "reason", "ended"),
-    "final.json": ("outcome",),
-    "held.json": ("outcome",),
-    "exit.json": ("outcome",),
-    "journal": ("at", "event"),
+    layout.JOB: ("id", "name", "user", "submitted"),
+    layout.PLAN: ("taskRoles",),
+    layout.VERDICT: ("state", "reason", "ended"),
+    layout.FINAL: ("outcome",),
+    layout.HELD: ("outcome",),
+    layout.EXIT: ("outcome",),
+    layout.JOURNAL: ("at", "event"),
 }
 _NEEDED_OF_EVENT = {
     "task-retry": ("role", "index", "attempt", "of", "reason"),
@@ -121,7 +122,7 @@ _NEEDED_OF_EVENT = {
 def sound(name: str, record: dict[str, Any] | None) -> dict[str, Any] | None:
     """The record without the fields that cannot be believed; None if there is none, or too little is left of it.
 
-    >>> sound("stop.json", {"why": "user", "grace": []})
+    >>> sound(layout.STOP, {"why": "user", "grace": []})
     {'why': 'user'}
     """
     if record is None:
@@ -131,6 +132,6 @@ def sound(name: str, record: dict[str, Any] | None) -> dict[str, Any] | None:
     if wrong:
         record = {key: value for key, value in record.items() if key not in wrong}
     needed = _NEEDED.get(name, ())
-    if name == "journal":
+    if name == layout.JOURNAL:
         needed = (*needed, *_NEEDED_OF_EVENT.get(record.get("event", ""), ()))
     return record if all(key in record for key in needed) else None

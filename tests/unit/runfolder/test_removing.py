@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pailot.runtime.removing import remove_tree
+from pailot.runfolder.removing import remove_tree
 
 
 def deep(folder: Path, depth: int) -> None:
