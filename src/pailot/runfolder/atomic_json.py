@@ -59,7 +59,7 @@ def write_record(path: str, data: dict[str, Any], *, durable: bool = True) -> No
 
 
 def place_record(path: str, data: dict[str, Any]) -> None:
-    """Put a record where none is and nobody looks yet: half the work of `write_record`."""
+    """Put a record where there is none and no process looks yet: half the work of `write_record`."""
     import json
 
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE)
@@ -125,8 +125,8 @@ def keep_reserve(folder: str, size: int = RESERVE_BYTES) -> None:
 def write_last_record(path: str, data: dict[str, Any], reserve: str, *, durable: bool = True) -> None:
     """`write_record`, on a full disk too: the space that a folder keeps in reserve is used for it.
 
-    The reserve of the record's own folder becomes the record itself: its space is never free, so nobody can take it meanwhile.
-    Of one that several runs share a piece is given back, then another: whoever fills the disk may be quicker with some of them.
+    The reserve of the record's own folder becomes the record itself: its space is never free, so no other process can take it.
+    A reserve that several runs share is given back piece by piece: the process that fills the disk may take some pieces first.
     """
     try:
         write_record(path, data, durable=durable)
@@ -183,7 +183,7 @@ def free_reserve(folder: str) -> None:
     try:
         os.unlink(os.path.join(folder, layout.RESERVE))
     except OSError:
-        pass  # somebody did already
+        pass  # another process did already
 
 
 def claim(path: str, *, durable: bool = True) -> bool:

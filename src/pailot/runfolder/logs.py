@@ -22,7 +22,7 @@ _DIGITS = 15  # a petabyte; only for the eye, names are read as numbers
 class LogWriter:
     """Writes what a task prints, its secrets masked. What `write` has returned from is in the files, but for a held-back tail.
 
-    `secrets` may be a `Masker` made before, which saves preparing one for each task. In a `fresh` folder nobody has written yet.
+    `secrets` may be a `Masker` made before, which saves preparing one for each task. A `fresh` folder has no logs yet.
     """
 
     def __init__(
@@ -125,12 +125,12 @@ def read(folder: str, stream: str, offset: int, limit: int = 65536) -> tuple[byt
             ends = [start for start, _ in segments[1:]] + [begin]
             for (start, name), end in zip(segments, ends):  # noqa: B905  # Python 3.9 has no `strict`
                 if offset < start:
-                    if pieces:  # full, or the next one has gone meanwhile: what is answered has no hole
+                    if pieces:  # full, or the next one has gone meanwhile: what is returned has no hole
                         return b"".join(pieces), offset
                     offset = start
                 while offset < end and limit > 0:
                     piece = _read_at(os.path.join(folder, name), offset - start, min(limit, end - offset))
-                    if not piece:  # somebody cut it short; who waits for the rest would wait for ever
+                    if not piece:  # another process cut it short; a reader that waits for the rest would wait for ever
                         if pieces:
                             return b"".join(pieces), offset
                         offset = end

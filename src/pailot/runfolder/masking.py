@@ -26,7 +26,7 @@ _TYPICAL = (
     b"WARNING: the directory or its parent is not owned by the current user; ERROR: exit code 1\n"
 )
 _SAMPLE = 16_384  # a chunk of this size is good evidence of which bytes are rare
-_FEW_FORMS = 64  # so many are looked for one by one in a short text
+_FEW_FORMS = 64  # up to this number they are looked for one by one in a short text
 _PATIENCE = 64  # chunks between two looks at which bytes are rare
 
 
@@ -59,7 +59,7 @@ class Masker:
     def __init__(self, secrets: Iterable[str]) -> None:
         self._search = _Search(_forms(secrets))
         self._held = b""
-        self._covered = 0  # so many bytes at the start of `_held` are already behind a mask that has gone out
+        self._covered = 0  # bytes at the start of `_held` that are already behind a mask that has gone out
 
     @property
     def forms(self) -> Sequence[bytes]:

@@ -1,7 +1,7 @@
-"""Remove a folder with all that is in it, whoever has filled it and however deep it is.
+"""Remove a folder with all that is in it, whichever user has filled it and however deep it is.
 
 `shutil.rmtree` calls itself for each folder on the way and keeps a descriptor open for each, so that a task that makes a
-thousand folders one below the other leaves something that nobody can remove, and its error stops whoever tries.
+thousand folders one below the other leaves something that cannot be removed, and its error stops the caller.
 """
 
 from __future__ import annotations
@@ -109,5 +109,5 @@ def _clear(descriptor: int, problems: list[OSError]) -> list[str]:
 
 
 def _note(error: OSError, problems: list[OSError]) -> None:
-    if not isinstance(error, FileNotFoundError):  # somebody else was quicker
+    if not isinstance(error, FileNotFoundError):  # another process was quicker
         problems.append(error)

@@ -27,7 +27,7 @@ def claim_stop(folder: str, why: str, grace: float, *, from_reserve: bool = True
     try:
         os.link(temporary, path)
     except FileExistsError:
-        pass  # somebody was quicker
+        pass  # another process was quicker
     os.unlink(temporary)
     standing = read_record(path)
     return str(standing["why"]) if standing else why
