@@ -79,6 +79,15 @@ def test_the_json_is_theirs() -> None:
     assert slot_to_dict(Port("x")) == theirs.slot_to_dict(theirs.Port("x"))
 
 
+def test_roles_without_ports_do_not_share_their_lists() -> None:
+    first, second = TaskRole("a", "true"), TaskRole("b", "true")
+    first.portList.append(Port("http"))
+    assert second.portList == []
+    assert TaskRole("c", "true").portList == []
+    given = [Port("x")]
+    assert TaskRole("d", "true", portList=given).portList is given
+
+
 def test_no_tasks_is_refused_before_anything_is_done(tmp_path: Path) -> None:
     class Nothing(Hello):
         tasks: list[TaskRole] = []
@@ -141,6 +150,42 @@ def test_luigi_is_told_what_happens(caplog: pytest.LogCaptureFixture) -> None:
     assert told["url"][0].startswith("file:///")
     assert told["message"][-1].startswith("SUCCEEDED, 1 of 1 tasks ended")
     assert told["percentage"][-1] == 100
+
+
+def test_what_is_to_be_known_of_a_job_is_in_luigis_log(caplog: pytest.LogCaptureFixture) -> None:
+    class Large(Hello):
+        tasks = [TaskRole("worker", "true", cpuNumber=5000)]
+
+    with caplog.at_level("WARNING", "luigi-interface"):
+        Large("large").run()
+    assert "job job-large: " in caplog.text
+    assert "the image debian:12 is not used" in caplog.text
+    assert "the job asks for 5000 CPUs, this machine has" in caplog.text
+
+
+def test_what_is_doubtful_in_a_job_file_is_in_luigis_log(caplog: pytest.LogCaptureFixture) -> None:
+    class Doubtful(ProtocolTask):
+        job = pailot.loads(
+            "protocolVersion: 2\nname: doubtful\ntype: job\nprerequisites: [{name: i, type: dockerimage, uri: debian}]\n"
+            "parameters: {unused: 1}\n"
+            "taskRoles: {w: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}, commands: ['true']}}\n"
+        )
+
+    with caplog.at_level("WARNING", "luigi-interface"):
+        Doubtful().run()
+    assert "unused" in caplog.text
+
+
+def test_without_a_configuration_the_way_to_do_without_a_server_is_said(here: Path) -> None:
+    (here / "pipeline.py").write_text(
+        "import luigi\nfrom pailot.luigi import PaiTask, TaskRole\n"
+        "class One(PaiTask):\n name='one'; image='debian'; tasks=[TaskRole('w','true')]\n"
+        "One().run()\n"
+    )
+    said = subprocess.run([sys.executable, "-W", "ignore", "pipeline.py"], capture_output=True, text=True, check=False)
+    assert said.returncode != 0
+    assert "127.0.0.1:9186" in said.stderr.splitlines()[-1]
+    assert "pai_url = local" in said.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -270,12 +315,33 @@ def test_a_record_says_more_than_an_output(here: Path, tmp_path: Path) -> None:
     assert not task.complete()  # its job has failed, whatever it left behind
     pailot.get("job-judged").delete()
     assert task.complete()
+
+
+def test_deleting_an_output_makes_a_task_run_again(here: Path) -> None:
     done = Hello("done")
-    done.run()
+    assert build(done)
     shutil.rmtree(done.output().path)
-    assert done.complete()
-    pailot.get("job-done").delete()
     assert not done.complete()
+    assert build(done)
+    assert len(list(pailot.runs())) == 2
+    assert (Path(done.output().path) / "file").read_text() == "done\n"
+    pailot.get("job-done").delete()
+    assert done.complete()
+
+
+def test_a_job_that_leaves_its_folder_empty_is_complete_all_the_same(here: Path) -> None:
+    class Silent(Hello):
+        command = "true"
+
+    assert build(Silent("silent"))
+    assert Silent("silent").complete()
+
+
+def test_a_job_that_has_succeeded_meanwhile_is_the_result(here: Path) -> None:
+    """As where another luigi was quicker: both have asked whether it is complete, and then both run it."""
+    Hello("meanwhile").run()
+    Hello("meanwhile").run()
+    assert len(list(pailot.runs())) == 1
 
 
 def test_retries_of_luigi_and_of_the_job_add_up(here: Path) -> None:
@@ -363,7 +429,7 @@ def test_a_bucket_without_a_driver_is_said_before_anything_is_done(tmp_path: Pat
 class OneWorker(PaiTask):
     name = "sklearn-example"
     image = "openpai/pai.example.sklearn"
-    tasks = [TaskRole("worker", "ls code; test -d $PAI_DATA_DIR && echo $PAI_CODE_DIR", memoryMB=4096)]
+    tasks = [TaskRole("worker", "ls code; test -d $PAI_DATA_DIR && echo $PAI_CODE_DIR; python3 bench.py", memoryMB=4096)]
     data_dir = "data"
     code_dir = "code"
     virtual_cluster = "gpu-cluster"
@@ -383,9 +449,9 @@ class Distributed(PaiTask):
 def test_the_documented_examples_run_as_written(here: Path) -> None:
     (here / "data").mkdir()
     (here / "code").mkdir()
-    (here / "code" / "bench.py").write_text("")
+    (here / "code" / "bench.py").write_text("print('benched')")
     assert build(OneWorker(), Distributed(), workers=2)
-    assert list(pailot.get("sklearn-example").logs()) == ["bench.py", "code"]
+    assert list(pailot.get("sklearn-example").logs()) == ["bench.py", "code", "benched"]
     lines = set(pailot.get("distributed-example").logs())
     assert {"[ps:0] ps at 8080", "[ps:1] ps at 8081"} <= lines
     assert "[worker:3] worker 3 of 4" in lines

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -64,6 +66,82 @@ def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 
 class Writes(Hello):
     command = 'echo "$PAI_JOB_NAME"; mkdir -p "$PAI_OUTPUT_DIR"; echo done >"$PAI_OUTPUT_DIR/file"'
+
+
+def test_a_name_with_a_dot_as_in_luigis_own_documentation(server: Server) -> None:
+    configure(pai_url=server.url, username="admin", password=PASSWORD)
+
+    class Dotted(Hello):
+        name = "test_job_sk_1731900000.25"
+
+    assert build(Dotted())
+    assert Dotted().complete()
+    assert (Path(Dotted().output().path) / "file").read_text() == "done\n"
+    (Path(Dotted().output().path) / "file").unlink()
+    Path(Dotted().output().path).rmdir()
+    assert not Dotted().complete()
+    assert build(Dotted())  # as test_job_sk_1731900000.25-r2
+    with Wire(server.url) as wire:
+        wire.login("admin", PASSWORD)
+        assert wire.record("admin~test_job_sk_1731900000.25-r2")["state"] == "SUCCEEDED"
+
+
+def test_a_job_that_has_succeeded_meanwhile_is_the_result(where: str, server: Server) -> None:
+    first, second = Writes(f"meanwhile-{where}"), Writes(f"meanwhile-{where}")
+    first.run()
+    second.run()
+    with Wire(server.url) as wire:
+        wire.login("admin", PASSWORD)
+        assert [each["name"] for each in wire.jobs(keyword=f"meanwhile-{where}")] == [f"job-meanwhile-{where}"]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_documented_pipeline_runs_on_a_server_as_it_stands(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
+) -> None:
+    """Each of its files as the page shows them, and luigi's configuration with a server in it."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "luigi.md").read_text()
+    here = tmp_path / f"pipeline-{shared}"
+    here.mkdir()
+    for name in ("pipeline.py", "count.yaml"):
+        (here / name).write_text(page.partition(f"title={name}\n")[2].partition("```")[0])
+    (here / "luigi.cfg").write_text(f"[OpenPai]\npai_url = {server.url}\npassword = {PASSWORD}\n")
+    environment = {**os.environ, "PAILOT_HOME": str(tmp_path / "clients-home")}
+    if shared:
+        (tmp_path / "shared").mkdir()
+        environment["PAILOT_DEFAULT_FS_URI"] = str(tmp_path / "shared")
+        for name, job in (("pipeline.py", "prepare"), ("count.yaml", "count")):  # the server has seen these names
+            text = (here / name).read_text()
+            (here / name).write_text(
+                text.replace(f'name = "{job}"', f'name = "{job}-shared"').replace(f"name: {job}", f"name: {job}-shared")
+            )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "pipeline.py"], cwd=here, env=environment, capture_output=True, text=True, check=False
+    )
+    base = tmp_path / "shared" / "prepare-shared" if shared else tmp_path / "clients-home" / "fs" / "prepare"
+    assert (base / "output" / "numbers").read_text() == "".join(f"{number}\n" for number in range(1, 11)), done.stderr
+    assert done.returncode == 0
+
+
+def test_an_output_on_the_servers_machine_is_left_to_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, server: Server
+) -> None:
+    far = backends.There("https://pai.example.com", auth.Tokens("https://pai.example.com", "ann", None, 60, None))
+    path = str(tmp_path / "shared" / "train" / "output")
+    assert not far.sees(path)
+    monkeypatch.setenv("PAILOT_DEFAULT_FS_URI", str(tmp_path / "shared"))
+    assert not far.sees(path)  # it is not there: another machine's
+    (tmp_path / "shared").mkdir()
+    assert far.sees(path)
+    assert not far.sees(str(tmp_path / "sharedness"))
+    configure(pai_url=server.url, username="admin", password=PASSWORD)
+    task = Writes("unseen")
+    with caplog.at_level("INFO", "luigi-interface"):
+        assert task._left_its_output(backends.There("https://pai.example.com", far._tokens)) is False  # shared, and missing
+        monkeypatch.delenv("PAILOT_DEFAULT_FS_URI")
+        assert task._left_its_output(far)
+        assert task._left_its_output(far)
+    assert caplog.text.count("job-unseen: its output") == 1
 
 
 def test_a_task_runs_once_and_luigi_is_told(where: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -231,7 +309,7 @@ def test_the_documented_examples_run_as_written_on_a_server(server: Server, here
     configure(pai_url=server.url, username="admin", password=PASSWORD)
     (here / "data").mkdir()
     (here / "code").mkdir()
-    (here / "code" / "bench.py").write_text("")
+    (here / "code" / "bench.py").write_text("print('benched')")
 
     class There(OneWorker):
         data_dir = str(here / "data")
@@ -240,7 +318,7 @@ def test_the_documented_examples_run_as_written_on_a_server(server: Server, here
     with Wire(server.url) as wire:
         wire.login("admin", PASSWORD)
         client = pailot.Client(server.url, wire.token)
-    assert next(iter(client.get("sklearn-example").logs())) == "bench.py"
+    assert list(client.get("sklearn-example").logs()) == ["bench.py", "code", "benched"]
     said = set(client.get("distributed-example").logs())
     assert {"[ps:0] ps at 8080", "[ps:1] ps at 8081", "[worker:3] worker 3 of 4"} <= said
 

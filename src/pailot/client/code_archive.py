@@ -59,7 +59,10 @@ class Counted:
 
 
 def pack(folder: str, tell: Callable[[Progress], None] = lambda _: None, *, below: str = "") -> Packed:
-    """Pack what belongs to a code folder; `.gitignore` and `.pailotignore` say what does not. `below` is a folder for it all."""
+    """Pack what belongs to a code folder; `.gitignore` and `.pailotignore` say what does not.
+
+    `below` is the name of a folder for it all; what is in it is then also found beside it, by links.
+    """
     import gzip
     import hashlib
     import tarfile
@@ -82,6 +85,8 @@ def pack(folder: str, tell: Callable[[Progress], None] = lambda _: None, *, belo
                 info = _info(path, entry, notes)
                 if info is None:
                     continue
+                if below and "/" not in path and path != below:
+                    archive.addfile(_link(path, f"{below}/{path}"))
                 info.name = os.path.join(below, info.name)
                 if not info.isreg():
                     archive.addfile(info)
@@ -132,6 +137,14 @@ def _info(path: str, entry: os.DirEntry[str], notes: list[str]) -> TarInfo | Non
     else:
         notes.append(f"{path} is left out: it is neither a file nor a folder nor a link")
         return None
+    return info
+
+
+def _link(path: str, target: str) -> TarInfo:
+    from tarfile import SYMTYPE, TarInfo
+
+    info = TarInfo(path)
+    info.type, info.linkname, info.mode, info.mtime = SYMTYPE, target, 0o777, MOMENT
     return info
 
 

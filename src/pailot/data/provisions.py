@@ -65,6 +65,7 @@ def bring_code(
 ) -> None:
     """Put the code that the roles ask for into the working directory of each (role, index), below its own name.
 
+    What is in it is also shown in the working directory itself, by links, where a name is free: `python train.py` finds it.
     A private working directory gets a copy, without what `.pailotignore` names; one that is the user's own gets a
     link, unless the code is there already. The paths in `leave_out` (PAILOT_HOME) are never copied.
     """
@@ -86,6 +87,8 @@ def bring_code(
                     _copy_into(work, path, name, {*map(_identity, leave_out), _identity(work)})
                 else:
                     _link_into(work, path, name)
+                if name:
+                    _show_entries(work, name)
             except OSError as error:
                 words = f"{error.filename2 or error.filename}: {error.strerror}"
                 raise ProvideError(f"the code {each.source} cannot be brought: {words}") from None
@@ -320,6 +323,16 @@ def _link_into(work: str, path: str, name: str) -> None:
         elif not os.path.exists(target) or not os.path.samefile(source, target):
             words = f"the working directory {work} has another '{each}' already, so the code {path} cannot be shown there"
             raise ProvideError(f"{words}; rename one, or name another directory with --workdir DIR")
+
+
+def _show_entries(work: str, name: str) -> None:
+    """What is in a folder of a directory, in that directory, too; what has its name there already stays."""
+    folder = os.path.join(work, name)
+    for each in os.listdir(folder) if os.path.isdir(folder) else ():
+        try:
+            os.symlink(os.path.join(name, each), os.path.join(work, each))
+        except FileExistsError:
+            continue
 
 
 def _copy_into(work: str, path: str, name: str, never: set[tuple[int, int]]) -> None:

@@ -6,13 +6,16 @@ server as `name-r2`, `name-r3`, …, since a server keeps a name for ever.
 
 from __future__ import annotations
 
+import os
+
 from ..lifecycle.states import FINAL_JOB_STATES
 from ..sdk.errors import RunError
+from ..settings import Settings
 from .auth import Tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, Protocol
 
     from ..sdk.client import Client
@@ -27,7 +30,13 @@ if TYPE_CHECKING:
             """The job of a name that was started last, if its record is left."""
 
         def start(self, name: str, job: Job, v1: dict[str, Any] | None) -> Started:
-            """Start a job, whatever became of those before it; one that somebody else has started meanwhile is joined."""
+            """Start a job, whatever became of those before it.
+
+            One that somebody else has started meanwhile is joined, and one that has succeeded meanwhile is the result.
+            """
+
+        def sees(self, path: str) -> bool:
+            """Whether what a job writes to a path is at that path of this machine."""
 
 
 SUCCEEDED = ("SUCCEEDED", "SUCCEED")
@@ -50,13 +59,18 @@ class Started:
     def state(self) -> str:
         return self.run.state
 
+    def is_good(self) -> bool:
+        """Whether it has not failed: it runs, will run, or has succeeded."""
+        state = self.state()
+        return state in SUCCEEDED or state not in ENDED
+
     def record(self) -> dict[str, Any]:
         return self.run.describe()
 
-    def changes(self, quit: Quit) -> Iterator[None]:
-        """Each time something may have changed, until it is over."""
-        for _ in self.run.changes(quit):
-            yield None
+    def changes(self, quit: Quit) -> Iterator[Sequence[str]]:
+        """Each time something may have changed, until it is over: the lines that tell what is to be known of it, if any."""
+        for event in self.run.changes(quit):
+            yield [event.details["reason"]] if event.kind == "waiting" else event.details.get("notes") or ()
 
     def lines(self, quit: Quit) -> Iterator[str]:
         return self.run.logs(follow=True).until(quit)
@@ -87,8 +101,11 @@ class Here:
                 return _started_here(run(job))
             except Conflict:
                 latest = self.latest(name)
-                if latest is not None and latest.state() not in ENDED:
+                if latest is not None and latest.is_good():
                     return latest
+
+    def sees(self, path: str) -> bool:
+        return True
 
 
 class There:
@@ -130,9 +147,12 @@ class There:
                 return self._started(self._client.run(job, name=numbered(name, number)))
             except Conflict:
                 taken = self._get(numbered(name, number))
-                if taken is not None and taken.state() not in ENDED:
+                if taken is not None and taken.is_good():
                     return taken
                 number += 1
+
+    def sees(self, path: str) -> bool:
+        return is_here(self.url) or is_shared(path)
 
     def _started(self, run: Run) -> Started:
         if self.url.endswith("/rest-server"):  # the portal of an OpenPAI cluster is above it
@@ -173,6 +193,12 @@ def is_here(url: str) -> bool:
 
     host = urlsplit(url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def is_shared(path: str) -> bool:
+    """Whether a path is below a folder of this machine that the settings name as the place for all."""
+    base = Settings()["default_fs_uri"]
+    return bool(base) and "://" not in base and os.path.isdir(base) and f"{path}/".startswith(f"{os.path.abspath(base)}/")
 
 
 def last_of(name: str, get: Callable[[str], Started | None]) -> tuple[int, Started] | None:

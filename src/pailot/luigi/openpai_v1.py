@@ -60,9 +60,12 @@ class OldThere:
                 if error.status != 409:
                     raise
                 taken = self._get(named["jobName"])
-                if taken is not None and taken.state() not in ENDED:
+                if taken is not None and taken.is_good():
                     return taken
                 number += 1
+
+    def sees(self, path: str) -> bool:
+        return False  # it has a $PAI_DEFAULT_FS_URI of its own
 
     def describe(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = self.ask("GET", f"/api/v1/jobs/{name}").json()
@@ -99,7 +102,7 @@ class OldStarted(Started):
     def state(self) -> str:
         return str(self.record()["state"])
 
-    def changes(self, quit: Quit) -> Iterator[None]:
+    def changes(self, quit: Quit) -> Iterator[tuple[str, ...]]:
         heard = time.monotonic()
         while not quit.is_set:
             try:
@@ -113,7 +116,7 @@ class OldStarted(Started):
                 if error.status < 500 or time.monotonic() - heard > PATIENCE:
                     raise
             quit.wait(POLL_SECONDS)
-            yield None
+            yield ()
 
     def lines(self, quit: Quit) -> Iterator[str]:
         return iter(())  # it shows them as pages for people only

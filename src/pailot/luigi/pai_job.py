@@ -52,6 +52,9 @@ class Port:
         self.label, self.beginAt, self.portNumber = label, begin_at, port_number
 
 
+_NO_PORTS: list[Port] = []
+
+
 class TaskRole:
     """A kind of task and how many of it there are."""
 
@@ -77,10 +80,10 @@ class TaskRole:
         memoryMB: int = 2048,  # noqa: N803
         shmMB: int = 64,  # noqa: N803
         gpuNumber: int = 0,  # noqa: N803
-        portList: list[Port] = [],  # noqa: N803, B006  # their default; nobody writes to it
+        portList: list[Port] = _NO_PORTS,  # noqa: N803  # shown as their default; each role has a list of its own
     ) -> None:
         self.name, self.command = name, command
         self.taskNumber, self.cpuNumber, self.memoryMB, self.shmMB = taskNumber, cpuNumber, memoryMB, shmMB
-        self.gpuNumber, self.portList = gpuNumber, portList
+        self.gpuNumber, self.portList = gpuNumber, [] if portList is _NO_PORTS else portList
         self.minFailedTaskCount: int | None = None
         self.minSucceededTaskCount: int | None = None

@@ -57,7 +57,9 @@ def _follow(task: luigi.Task, started: Started, quit: Quit) -> dict[str, Any]:
     feeder = threading.Thread(target=_feed, args=(started, quit), name=f"log of {name}", daemon=True)
     feeder.start()
     _report(task, started)
-    for _ in started.changes(quit):
+    for lines in started.changes(quit):
+        for words in lines:
+            logger.warning("job %s: %s", name, words)
         _report(task, started)
     record = _report(task, started)
     feeder.join(LOG_SECONDS)

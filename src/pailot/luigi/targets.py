@@ -45,6 +45,26 @@ def check(found: luigi.Target) -> None:
         check_driver(found.uri)
 
 
+def is_there(found: luigi.Target) -> bool | None:
+    """Whether a job has left what it was to leave; a folder that it wrote nothing to counts. None: it cannot be looked at."""
+    if isinstance(found, UriTarget):
+        from ..data.errors import DataError
+
+        try:
+            check(found)
+        except DataError:
+            return None  # without its driver
+    if not isinstance(found, Folder):
+        return bool(found.exists())
+    try:
+        os.stat(found.path)
+    except PermissionError:
+        return None
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
 def _has_hadoop() -> bool:
     """Whether luigi's own way to HDFS can work: by the command `hadoop`, or what luigi's configuration has in its place."""
     import shutil

@@ -11,14 +11,16 @@ import tempfile
 import weakref
 
 import luigi
+from luigi.configuration import get_config
 
+from ..client.errors import Unreachable
 from ..sdk.job import Job, load, loads
 from ..settings import Settings
-from .backends import ENDED, LOCAL, SUCCEEDED, is_here, place_for
+from .backends import ENDED, LOCAL, SUCCEEDED, is_here, is_shared, place_for
 from .config import OpenPai
 from .pai_job import PaiJob, TaskRole, slot_to_dict
 from .run_job import see_through
-from .targets import VARIABLE, check, resolved, target
+from .targets import VARIABLE, Folder, check, is_there, resolved, target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from .backends import Place, Started
 
 logger = logging.getLogger("luigi-interface")
+HINT = "for jobs on this machine, without a server, write pai_url = local below [OpenPai] in luigi.cfg"
+UNSEEN: set[str] = set()
+"""Tasks of which it was said that their output cannot be looked at from here."""
 
 
 class Memory:
@@ -67,13 +72,13 @@ class JobTask(luigi.Task):
 
     def _place(self) -> Place:
         config = OpenPai()
-        return place_for(
-            self._url,
-            config.username,
-            config.password,
-            config.expiration,
-            self.token or (None if self.pai_url else config.token),
-        )
+        token = self.token or (None if self.pai_url else config.token)
+        try:
+            return place_for(self._url, config.username, config.password, config.expiration, token)
+        except Unreachable as problem:
+            if self.pai_url or get_config().has_option("OpenPai", "pai_url"):
+                raise
+            raise Unreachable(f"{problem}; {HINT}") from None
 
     @property
     def _url(self) -> str:
@@ -88,22 +93,48 @@ class JobTask(luigi.Task):
     def _start(self) -> Started:
         place = self._place()
         latest = place.latest(self.job_name)
-        if latest is not None and latest.state() not in ENDED:
-            logger.info("job %s is running already; waiting for it", self.job_name)
-            return latest
+        if latest is not None:
+            state = latest.state()
+            if state not in ENDED:
+                logger.info("job %s is running already; waiting for it", self.job_name)
+                return latest
+            if state in SUCCEEDED and self._left_its_output(place):
+                logger.info("job %s has succeeded already", self.job_name)
+                return latest
         job, v1 = self._job(again=STARTED.has(self._url, self.job_name))
+        for problem in job.warnings:
+            logger.warning("job %s: %s", self.job_name, problem.message)
         self._make_places()
         started = place.start(self.job_name, job, v1)
         STARTED.add(self._url, self.job_name)
         return started
 
     def complete(self) -> bool:
-        """Whether its job has succeeded; where no record of it is left, whether its output is there."""
-        latest = self._place().latest(self.job_name)
+        """Whether its job has succeeded, and its output is there; where no record is left, the output alone tells.
+
+        Where the output cannot be looked at from this machine, the record alone tells.
+        """
+        place = self._place()
+        latest = place.latest(self.job_name)
         if latest is not None:
-            return latest.state() in SUCCEEDED
+            return latest.state() in SUCCEEDED and self._left_its_output(place)
         outputs = luigi.task.flatten(self.output())
         return bool(outputs) and all(each.exists() for each in outputs)
+
+    def _left_its_output(self, place: Place) -> bool:
+        """Whether nothing is missing of what its job was to leave behind, as far as can be seen from here."""
+        for each in luigi.task.flatten(self.output()):
+            there = None if isinstance(each, Folder) and not place.sees(each.path) else is_there(each)
+            if there is None and self.task_id not in UNSEEN:
+                UNSEEN.add(self.task_id)
+                logger.info(
+                    "job %s: its output %s cannot be looked at from here, so its record alone tells that it is complete",
+                    self.job_name,
+                    getattr(each, "path", each),
+                )
+            if there is False:
+                return False
+        return True
 
     def _make_places(self) -> None:
         """Folders of this machine that the job expects."""
@@ -195,7 +226,7 @@ class PaiTask(JobTask):
             return
         if self._url == LOCAL:
             os.makedirs(found, exist_ok=True)
-        elif not is_here(self._url):
+        elif not is_here(self._url) and not is_shared(found):
             logger.warning(
                 "job %s writes to %s on another machine; a place for both can be set: default_fs_uri (PAILOT_DEFAULT_FS_URI)",
                 self.job_name,

@@ -74,7 +74,7 @@ def _role_plan(job: Job, role: TaskRole, expansion: Expansion, environment: dict
         instances=role.instances,
         image=_image(role, job.registry_auth),
         entrypoint=role.entrypoint,
-        scripts=build_scripts(role.entrypoint, expansion.callbacks),
+        scripts=build_scripts(role.entrypoint, expansion.callbacks, job.extras.options.output_dir or ""),
         environment=environment,
         resources=role.resources,
         task_retry_count=role.task_retry_count,

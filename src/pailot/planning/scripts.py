@@ -18,15 +18,21 @@ if TYPE_CHECKING:
 STRICT = "#!/bin/bash\nset -o errexit -o nounset -o pipefail\n"
 LENIENT = "#!/bin/bash\nset -o errexit\n"
 """For callbacks, as OpenPAI runs what its plugins bring: an unset variable or a pipe's first command fails nothing."""
+_OUTPUT_FOLDER = '\nmkdir -p -- "$PAI_OUTPUT_DIR" || true  # where output goes; who does not use it can do without\n'
 _SAVE = 'export -p >"$PAI_EXPORTS_FILE"'
 _OUTCOMES = {EXIT: "", SUCCEEDS: "succeeded", FAILS: "failed"}
 
 
-def build_scripts(entrypoint: str, callbacks: Sequence[PlannedCallback]) -> Scripts:
-    """The scripts of a role: its rendered commands and the callbacks in start order."""
+def build_scripts(entrypoint: str, callbacks: Sequence[PlannedCallback], output_dir: str = "") -> Scripts:
+    """The scripts of a role: its rendered commands and the callbacks in start order. The first one makes the output folder."""
     starts = [each for each in callbacks if each.event == START]
     exits = [each for each in callbacks if each.event != START]
-    return Scripts(main=_main(entrypoint, bool(starts)), start=_start(starts), exit=_exit(exits, bool(starts)))
+    first = _OUTPUT_FOLDER if output_dir.startswith("/") else ""
+    return Scripts(
+        main=_main(entrypoint, bool(starts), "" if starts else first),
+        start=_start(starts, first),
+        exit=_exit(exits, bool(starts)),
+    )
 
 
 def exit_order(callbacks: Iterable[PlannedCallback]) -> list[PlannedCallback]:
@@ -40,15 +46,15 @@ def exit_order(callbacks: Iterable[PlannedCallback]) -> list[PlannedCallback]:
     return [each for group in reversed(groups) for each in group]
 
 
-def _main(entrypoint: str, after_start: bool) -> str:
+def _main(entrypoint: str, after_start: bool, first: str) -> str:
     imports = '\n. "$PAI_EXPORTS_FILE"  # what the prerequisites exported\ncd "$PAI_WORK_DIR"\n' if after_start else ""
-    return f"{STRICT}{imports}\n{entrypoint}\n"
+    return f"{STRICT}{imports}{first}\n{entrypoint}\n"
 
 
-def _start(callbacks: Sequence[PlannedCallback]) -> str:
+def _start(callbacks: Sequence[PlannedCallback], first: str) -> str:
     if not callbacks:
         return ""
-    parts = [LENIENT, f"\n# Exports of the prerequisites reach the commands.\ntrap '{_SAVE}' EXIT\n"]
+    parts = [LENIENT, first, f"\n# Exports of the prerequisites reach the commands.\ntrap '{_SAVE}' EXIT\n"]
     for each in callbacks:
         body = _body(each)
         if each.ignore_failure:

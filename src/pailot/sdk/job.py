@@ -128,7 +128,9 @@ class Job(model.Job):
         library: Iterable[str] = (),
     ) -> Job:
         """The same job with some values changed: `job.changed({"parameters.lr": 0.1}, name="second")`."""
-        text = self.to_yaml(with_secrets=True)
+        from ..protocol.export import as_version_1, stays_version_1
+
+        text = as_version_1(self) if stays_version_1(self, name or self.name) else self.to_yaml(with_secrets=True)
         changes = loading.changes_from(overrides, secrets, name, deployment, virtual_cluster)
         return adopt(loading.read_job(text, "-", changes, lenient=self.lenient, library=library))
 

@@ -205,7 +205,8 @@ class Driver:
         self.began = self.began or getattr(self.engine, "first_task_began", None) or time.time()
         if self.folder.durable or number > self.first:
             self._set_state(RUNNING, number)
-        self._happened("resumed" if self.resumes else "started", attempt=number, tasks=self.plan.task_count)
+        told = {"notes": notes} if notes else {}
+        self._happened("resumed" if self.resumes else "started", attempt=number, tasks=self.plan.task_count, **told)
         self.watcher.started(number, notes)
         deadline = time.monotonic() + options.max_run_seconds if options.max_run_seconds else None
         return (yield from self._drive(attempt, deadline))

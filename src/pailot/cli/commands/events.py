@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-_HIDDEN = ("at", "event", "lastLines", "class")
+_HIDDEN = ("at", "event", "lastLines", "class", "notes")
 
 
 def configure(parser: ArgumentParser) -> None:
