@@ -46,7 +46,10 @@ SETTINGS = (
     Setting("v1_succeeded_state", "The word of version 1 for a job that succeeded; stock luigi wants SUCCEED.", "SUCCEEDED"),
     Setting("v1_anonymous_read", "Whether version 1 tells jobs without a token: on, off, or auto (on for loopback).", "auto"),
     Setting(
-        "virtual_clusters", "Virtual clusters and their guaranteed shares: research:cpus=8:memory_mb=32000:gpus=2.", (), "list"
+        "virtual_clusters",
+        "Virtual clusters: guaranteed shares, and what each user may have at once: research:cpus=8:gpus=2:user_jobs=4.",
+        (),
+        "list",
     ),
     Setting("sku_types", "Kinds of cells that jobs may name: a table of {cpu, memoryMB, gpu, virtualClusters}.", {}, "table"),
     Setting("database", "Where a server keeps its jobs: a path, or postgresql://user@host/name.", ""),

@@ -203,6 +203,12 @@ class Server:
         assert detail["jobStatus"]["state"] in ("SUCCEEDED", "FAILED", "STOPPED"), detail
         return detail
 
+    def begun(self, name: str, token: str | None = "") -> None:
+        """Wait for the event that says that a job runs."""
+        for kind, _, data in self.events(f"/jobs/{name}/live", token):
+            if kind == "end" or (kind == "job" and data["state"] == "RUNNING"):
+                return
+
     def events(self, path: str, token: str | None = "", after: str = "") -> Any:
         """Server-sent events, as (name, id, data)."""
         headers = {"Authorization": f"Bearer {token or self.token}"} if token is not None else {}

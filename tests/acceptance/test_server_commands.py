@@ -309,7 +309,7 @@ def test_addresses_and_tokens_that_cannot_work(server: Server, me: Home) -> None
     me.environment["PAILOT_TOKEN"] = ""
     (me.cwd / "wrong").write_text("not-the-horse\n")
     done = me.pailot("login", server.url, "--user", "admin", "--password-file", "wrong")
-    assert (done.status, done.err) == (5, "pailot: The user name or the password is incorrect.\n")
+    assert (done.status, done.err) == (5, "pailot: Password is incorrect.\n")
     assert me.pailot("ps").status == 0  # a login that fails changes nothing
 
 

@@ -38,6 +38,7 @@ COMMANDS = {
     "logout": "forget a login, and have its token revoked",
     "user": "users of a server",
     "token": "tokens for programs that use a server",
+    "vc": "virtual clusters of a server",
     "doctor": "check this machine, and say what to do",
     "library": "list, show, add and remove shared prerequisites",
     "serve": "serve OpenPAI's REST API to a team",
@@ -128,7 +129,7 @@ def _explain(error: Exception) -> int:
         print_problems(error.problems, sys.stderr)
         return INVALID
     if isinstance(error, PailotError):
-        hint = "; --server none looks at the runs of this machine" if getattr(error, "code", "") == "NoJobError" else ""
+        hint = _hint(error)
         print(f"pailot: {str(error).rstrip('.') if hint else error}{hint}", file=sys.stderr)
         status: int = getattr(error, "exit_status", INVALID)
         return status
@@ -137,6 +138,15 @@ def _explain(error: Exception) -> int:
         print(f"pailot: {where}{error.strerror or error}", file=sys.stderr)
         return FAILED
     raise error
+
+
+def _hint(error: Exception) -> str:
+    """What to do instead, where the server's words do not say it."""
+    if getattr(error, "code", "") == "NoJobError":
+        return "; --server none looks at the runs of this machine"
+    if str(error).startswith("Applications are not allowed"):
+        return "; the token in use is a program's: log in with a password (pailot login)"
+    return ""
 
 
 def _overview() -> str:

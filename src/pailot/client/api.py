@@ -155,6 +155,13 @@ class Client:
     def virtual_clusters(self) -> dict[str, Any]:
         return self._get("/virtual-clusters")
 
+    def put_virtual_cluster(self, name: str, changes: Mapping[str, Any]) -> None:
+        """Make one, or change what is named of it: `vcCapacity`, `resourcesGuaranteed`, `userLimits`, …; for admins."""
+        self._json("PUT", f"/virtual-clusters/{_part(name)}", dict(changes))
+
+    def remove_virtual_cluster(self, name: str) -> None:
+        self._json("DELETE", f"/virtual-clusters/{_part(name)}")
+
     def storages(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._get("/storages")["storages"]
         return found

@@ -74,7 +74,7 @@ class NoSuchToken(Missing):
 
 
 class AdminStays(Forbidden):
-    """An administrator is not removed, and has every virtual cluster."""
+    """An administrator is not removed."""
 
 
 class WrongPassword(TeamError):
@@ -290,10 +290,14 @@ class Accounts:
         password: str | None = None,
         extension: Mapping[str, Any] | None = None,
         unix_user: str | None = None,
+        keep: str = "",
     ) -> None:
-        """Change what is given; the keys of `extension` are merged. NoSuchUser, NoSuchCluster, BadRequest."""
+        """Change what is given; the keys of `extension` are merged. NoSuchUser, NoSuchCluster, BadRequest.
+
+        A new password ends the user's browser tokens, but for the token `keep`; the password that the user has is no new one.
+        """
         _check_texts(email, unix_user)
-        hashed = None if password is None else self._hash(password)
+        hashed = self._hash(password) if password is not None and not self._has_password(username, password) else None
         with self._store.batch():
             user = self._user(username)
             changes: dict[str, Any] = {}
@@ -306,8 +310,8 @@ class Accounts:
             names = list(user.grouplist)
             if virtual_clusters is not None:
                 own = {group.groupname for group in self._rows.groups() if _granted(group, "virtualClusters")}
-                keep = [name for name in names if name not in own or name == DEFAULT_GROUP]
-                names = [*keep, *self._groups_for(virtual_clusters)]
+                others = [name for name in names if name not in own or name == DEFAULT_GROUP]
+                names = [*others, *self._groups_for(virtual_clusters)]
             if admin is not None:
                 making = {group.groupname for group in self._rows.groups() if _acl(group).get("admin")}
                 names = [name for name in names if name not in making] + ([ADMIN_GROUP] if admin else [])
@@ -316,12 +320,14 @@ class Accounts:
             changes["grouplist"] = tuple(dict.fromkeys(names))
             if hashed is not None:
                 changes["password_hash"] = hashed
-                self._rows.remove_tokens(username, BROWSER)
+                self._rows.remove_tokens(username, BROWSER, but=digest(keep) if keep else "")
             self._rows.update_user(username, **changes)
         self._changed()
 
-    def change_password(self, username: str, new: str, old: str | None, by: Account, address: str = "") -> None:
-        """Whoever knows the old one may; an administrator any user's. The user's browser tokens end.
+    def change_password(
+        self, username: str, new: str, old: str | None, by: Account, address: str = "", *, keep: str = ""
+    ) -> None:
+        """Whoever knows the old one may; an administrator any user's. The user's browser tokens end, but for `keep`.
 
         Forbidden; TooManyFailures, since guessing the old one is guessing as any.
         """
@@ -332,7 +338,7 @@ class Accounts:
                 self._check_password(username, old or "", address)
             except WrongPassword:
                 raise Forbidden("Pre-password is incorrect.") from None
-        self.update_user(username, password=new)
+        self.update_user(username, password=new, keep=keep)
 
     def delete_user(self, username: str) -> None:
         """The user and its tokens; its jobs stay. NoSuchUser, AdminStays."""
@@ -363,9 +369,9 @@ class Accounts:
         self.set_groups(username, [name for name in self._user(username).grouplist if name != group])
 
     def set_clusters(self, username: str, clusters: Sequence[str]) -> None:
-        """Which virtual clusters a user may use. NoSuchUser, NoSuchCluster; AdminStays: administrators have all."""
+        """Which virtual clusters a user may use. NoSuchUser, NoSuchCluster; Forbidden: administrators have all."""
         if self.account(username).admin:
-            raise AdminStays(f"{username} is an administrator, who may use every virtual cluster")
+            raise Forbidden("Admin's virtual clusters cannot be updated.")
         self.update_user(username, virtual_clusters=clusters)
 
     # Groups
@@ -427,8 +433,7 @@ class Accounts:
         self._changed()
 
     def members(self, groupname: str) -> list[Account]:
-        """NoSuchGroup."""
-        self.group(groupname)
+        """Who is in a group; one that is not there has no members, as with OpenPAI."""
         return [account for account in self.accounts() if groupname in account.grouplist]
 
     def refresh(self) -> None:
@@ -531,7 +536,7 @@ class Accounts:
             with self._store.batch():
                 for who in counted.values():
                     self._rows.note_failure(who, now)
-            raise WrongPassword("The user name or the password is incorrect.")
+            raise WrongPassword("Password is incorrect.")
         with self._store.batch():
             self._rows.clear_failures(counted["who"])
             self._rows.clear_failures(counted["name"])
@@ -553,6 +558,11 @@ class Accounts:
         if len(password.encode(errors="surrogatepass")) > LONGEST_PASSWORD:
             raise BadRequest(f"a password has at most {LONGEST_PASSWORD} bytes")
         return _hasher().hash(password.encode(errors="surrogatepass"))
+
+    def _has_password(self, username: str, password: str) -> bool:
+        """Whether this is the user's password already. Only for who may set it: nothing is counted."""
+        user = self._user(username)
+        return bool(user.password_hash) and self._is_password(user, password)
 
     def _is_password(self, user: User | None, password: str) -> bool:
         """Takes the same time where there is no such user, or one without a password."""

@@ -64,7 +64,8 @@ class Entry:
         record = self.record
         name = f"{record.user}~{record.name}"
         priority = record.priority or "test"
-        return Request(record.id, name, record.cpus, record.memory_mb, record.gpus, priority, record.vc, record.submitted)
+        amounts = (record.cpus, record.memory_mb, record.gpus)
+        return Request(record.id, name, *amounts, priority, record.vc, record.submitted, user=record.user)
 
 
 class Dispatcher:

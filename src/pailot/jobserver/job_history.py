@@ -47,9 +47,9 @@ def detail(record: JobRecord, plan: Mapping[str, Any], attempt: int | None) -> J
     if attempt is not None and attempt not in found and not (attempt == 0 and not found):
         raise NoSuchJob(f"job {record.user}~{record.name} has no attempt {attempt}")
     shown = found.get(number) or _Attempt(record.submitted)
-    verdict = (folder.verdict() or {}) if number == last else {}
+    is_last = number == last or not found
+    verdict = (folder.verdict() or {}) if is_last else {}
     end = verdict or shown.end
-    is_last = number == last
     state = record.state if is_last else _state_of(end)
     placed = (
         sound(layout.PLACEMENT, read_record(os.path.join(folder.attempt(number), layout.PLACEMENT))) or {} if number >= 0 else {}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LOCK = "server.lock"
 DATABASE = "server.db"
 _GET_FLAGS, _SET_FLAGS, _TOP_FOLDER = 0x80086601, 0x40086602, 0x00020000
+_CLUSTER_KEYS = ("cpus", "memory_mb", "gpus", "user_jobs", "user_gpus")
 HERE = ("local", "docker", "podman", "nerdctl")
 """Engines that use this machine; jobs on another wait in a line of their own there."""
 
@@ -166,15 +167,17 @@ def cells(settings: Settings, engine: str, machine: Capacity) -> tuple[dict[str,
 
 
 def clusters(setting: tuple[str, ...]) -> dict[str, dict[str, float]]:
-    """`research:gpus=2:cpus=8` as a name and its shares."""
+    """`research:gpus=2:cpus=8:user_jobs=4` as a name, its shares, and what each user may have of it."""
     found: dict[str, dict[str, float]] = {}
     for entry in setting:
         name, *parts = entry.split(":")
         shares: dict[str, float] = {}
         for part in parts:
             key, _, value = part.partition("=")
-            if key not in ("cpus", "memory_mb", "gpus") or not value.replace(".", "", 1).isdecimal() or float(value) > MOST:
-                raise BadSetting(f"virtual_clusters: {entry!r} should read like research:cpus=8:memory_mb=32000:gpus=2")
+            is_number = value.isascii() and value.replace(".", "", 1).isdecimal() and float(value) <= MOST
+            if key not in _CLUSTER_KEYS or not is_number or (key.startswith("user_") and "." in value):
+                like = "research:cpus=8:memory_mb=32000:gpus=2:user_jobs=4:user_gpus=1"
+                raise BadSetting(f"virtual_clusters: {entry!r} should read like {like}")
             shares[key] = float(value)
         found[name] = shares
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..scheduling.capacity import Share
+from ..scheduling.user_limits import UserLimits
 from ..values import Value
 
 TYPE_CHECKING = False
@@ -60,6 +62,47 @@ class Shares(Value):
     gpus: float = 0
 
 
+class ClusterRules(Value):
+    """What was set for a virtual cluster: what is kept for it, and what each of its users may have of it at once."""
+
+    cpus: float = 0
+    memory_mb: float = 0
+    gpus: float = 0
+    percent: float | None = None
+    """Of the machine, where it was set so; the amounts follow from it."""
+    most_percent: float | None = None
+    limits: UserLimits = UserLimits()
+    description: str = ""
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> ClusterRules:
+        """From the settings or the database, where old rows have less."""
+        limits = UserLimits(*(None if data.get(key) is None else int(data[key]) for key in ("user_jobs", "user_gpus")))
+        return cls(
+            float(data.get("cpus", 0)),
+            float(data.get("memory_mb", 0)),
+            float(data.get("gpus", 0)),
+            data.get("percent"),
+            data.get("most_percent"),
+            limits,
+            str(data.get("description", "")),
+        )
+
+    def kept(self) -> dict[str, Any]:
+        """For the database; `read` makes it whole again."""
+        told = {
+            **{key: getattr(self, key) for key in ("cpus", "memory_mb", "gpus", "percent", "most_percent", "description")},
+            "user_jobs": self.limits.jobs,
+            "user_gpus": self.limits.gpus,
+        }
+        return {key: value for key, value in told.items() if value is not None}
+
+    @property
+    def share(self) -> Share:
+        """What the queue keeps for it: GPUs are whole."""
+        return Share(self.cpus, int(self.memory_mb), int(self.gpus))
+
+
 class ClusterUse(Value):
     """A virtual cluster: what is kept for it, what its jobs hold, and how many of them there are."""
 
@@ -68,6 +111,9 @@ class ClusterUse(Value):
     used: Shares
     running: int = 0
     waiting: int = 0
+    rules: ClusterRules = ClusterRules()
+    is_rest: bool = False
+    """It has what the others leave."""
 
 
 class CapacityReport(Value):

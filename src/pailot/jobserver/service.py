@@ -28,13 +28,14 @@ from ..store.server import JobRecord, NameTaken, new_id
 from ..userruns.masked_job_file import Kept
 from ..userruns.run_folder import JobFolder
 from . import job_history, subscriptions
+from .accounts import DEFAULT_CLUSTER
 from .alerts import Alerts, counted, seen_by
 from .batched_writer import Writer
 from .code import CodeStore, Quota
 from .dispatcher import QUEUED, SETTLING, Dispatcher, Entry
 from .errors import BadRequest, Conflict, Forbidden, Invalid, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
 from .logs import Log
-from .models import CapacityReport, ClusterUse, Shares, Standing, TaskView
+from .models import CapacityReport, ClusterRules, ClusterUse, Shares, Standing, TaskView
 from .notifications import Notices
 from .policy import Policy
 from .reading_pool import SMALL_TEXT, ReadingPool
@@ -86,7 +87,7 @@ class Team:
         self.writer = Writer(store, asyncio.get_running_loop())
         self.reading = ReadingPool()
         self.machine = machine
-        self.clusters: dict[str, Share] = {"default": Share()}
+        self.clusters: dict[str, ClusterRules] = {DEFAULT_CLUSTER: ClusterRules()}
         self.skus: Mapping[str, Sku] = {}
         """The kinds of cells; where they are set, jobs can name no others."""
         self.skus_are_set = False
@@ -472,16 +473,24 @@ class Team:
             counted = waiting if entry.phase == QUEUED else running
             counted[entry.record.vc] = counted.get(entry.record.vc, 0) + 1
         clusters = {
-            name: ClusterUse(name, _shares(share), _shares(queue.used_by(name)), running.get(name, 0), waiting.get(name, 0))
-            for name, share in self.clusters.items()
+            name: ClusterUse(
+                name,
+                Shares(rules.cpus, rules.memory_mb, rules.gpus),
+                _shares(queue.used_by(name)),
+                running.get(name, 0),
+                waiting.get(name, 0),
+                rules,
+            )
+            for name, rules in self.clusters.items()
         }
-        rest = Shares(
-            self.machine.cpu - sum(each.guaranteed.cpus for name, each in clusters.items() if name != "default"),
-            self.machine.memory_mb - sum(each.guaranteed.memory_mb for name, each in clusters.items() if name != "default"),
-            self.machine.gpu - sum(each.guaranteed.gpus for name, each in clusters.items() if name != "default"),
-        )
-        if clusters["default"].guaranteed == Shares():
-            clusters["default"] = clusters["default"].replace(guaranteed=rest)
+        if clusters[DEFAULT_CLUSTER].guaranteed == Shares():
+            others = [rules for name, rules in self.clusters.items() if name != DEFAULT_CLUSTER]
+            rest = Shares(
+                max(0, self.machine.cpu - sum(each.cpus for each in others)),
+                max(0, self.machine.memory_mb - sum(each.memory_mb for each in others)),
+                max(0, self.machine.gpu - sum(each.gpus for each in others)),
+            )
+            clusters[DEFAULT_CLUSTER] = clusters[DEFAULT_CLUSTER].replace(guaranteed=rest, is_rest=True)
         return CapacityReport(_shares(self.machine), _shares(queue.used()), clusters, os.uname().nodename, self.skus)
 
     async def alerts(self, caller: Caller) -> list[Alert]:
@@ -506,14 +515,12 @@ class Team:
 
         return await asyncio.to_thread(look)
 
-    async def set_clusters(self, clusters: Mapping[str, Mapping[str, float]]) -> None:
-        """Virtual clusters changed: their guaranteed shares (`cpus`, `memory_mb`, `gpus`) by name; `default` is always there."""
-        made = {
-            name: Share(float(each.get("cpus", 0)), int(each.get("memory_mb", 0)), int(each.get("gpus", 0)))
-            for name, each in clusters.items()
-        }
-        self.clusters = {"default": Share(), **made}
-        self.floor.queue.resize(self.machine, {name: share for name, share in self.clusters.items() if share != Share()})
+    async def set_clusters(self, clusters: Mapping[str, Mapping[str, Any]]) -> None:
+        """Virtual clusters changed: what is set for each (see `ClusterRules`) by name; `default` is always there."""
+        made = {name: ClusterRules.read(each) for name, each in clusters.items()}
+        self.clusters = {DEFAULT_CLUSTER: ClusterRules(), **made}
+        shares = {name: rules.share for name, rules in self.clusters.items() if rules.share != Share()}
+        self.floor.queue.resize(self.machine, shares, {name: rules.limits for name, rules in self.clusters.items()})
         self.floor.decide_soon()
 
     def figures(self) -> dict[str, float]:

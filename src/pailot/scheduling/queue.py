@@ -6,6 +6,8 @@ A job is admitted whole or not at all. The rules:
   its cluster's share, then what is shared, and nothing else. So a cluster can always have its share.
 - An opportunistic job uses whatever lies idle, wherever that belongs. It is stopped and queued again as soon as a job of
   another class may have the room. Nobody else ever is.
+- A virtual cluster may limit how many jobs and GPUs each of its users has running in it. Who is at the limit waits aside: such a
+  job is neither overtaken nor is room kept for it, and it keeps its place for when one of that user's jobs has ended.
 - The line is ordered by class, then by arrival. A job for which there is room may overtake one for which there is none, but
   only `patience` times: after that, room that the one in front could use is kept for it. So in each class and cluster the
   first in line starts once those in front of it (higher classes, earlier arrivals) and what runs have ended, however big it is.
@@ -21,13 +23,17 @@ from heapq import heapify, heappop, heappush
 
 from ..values import Value
 from .capacity import CLASSES, NOTHING, OPPORTUNISTIC, Capacity, Ledger, Share, amounts_of, capacity_of, minus, plus, shares_of
+from .user_limits import UserBooks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from .capacity import Amounts, Group
+    from .user_limits import Owner, UserLimits
 
+    Shape = tuple[Amounts, Owner | None]
+    """What a job asks for, and in whose name it is counted where users are limited: jobs of one shape are alike."""
     Place = tuple[float, int, str]
     """Where in the line of its class: arrival, serial number, id."""
 
@@ -49,6 +55,8 @@ class Request(Value):
     order: float = 0
     """When it came: smaller is earlier. A job that is queued again keeps its place."""
     overtaken: int = 0
+    user: str = ""
+    """Whose it is, for what each user may have."""
 
 
 class Holding(Value):
@@ -61,7 +69,9 @@ class Holding(Value):
 
 
 class Reason(Value):
-    """Why a job waits: `never`, `room`, `kept` (for one in front of it), `stopping` (others make room) or `ready`."""
+    """Why a job waits: `never`, `limit` (of its user), `room`, `kept` (for one in front of it), `stopping` (others make room)
+    or `ready`.
+    """
 
     kind: str
     text: str
@@ -89,9 +99,10 @@ def decide(
     waiting: Sequence[Request],
     now: float = 0,
     patience: int = PATIENCE,
+    limits: Mapping[str, UserLimits] | None = None,
 ) -> Decision:
     """One decision from nothing; who decides often keeps a `Queue`."""
-    queue = Queue(machine, clusters, patience)
+    queue = Queue(machine, clusters, patience, limits)
     for holding in running:
         queue.hold(holding)
     for request in waiting:
@@ -103,7 +114,13 @@ def decide(
 class Queue:
     """The line of one machine and what runs there."""
 
-    def __init__(self, machine: Capacity, clusters: Mapping[str, Share] | None = None, patience: int = PATIENCE) -> None:
+    def __init__(
+        self,
+        machine: Capacity,
+        clusters: Mapping[str, Share] | None = None,
+        patience: int = PATIENCE,
+        limits: Mapping[str, UserLimits] | None = None,
+    ) -> None:
         self.patience = patience
         self._serial = 0
         self._running: dict[str, Holding] = {}
@@ -114,15 +131,16 @@ class Queue:
         self._overtaken: dict[str, int] = {}
         self._kept: list[str] = []
         self._promised: list[str] = []
-        self.resize(machine, clusters or {})
+        self.resize(machine, clusters or {}, limits)
 
-    def resize(self, machine: Capacity, clusters: Mapping[str, Share]) -> None:
-        """The machine or the shares are others now. Shares beyond the machine are cut in proportion."""
+    def resize(self, machine: Capacity, clusters: Mapping[str, Share], limits: Mapping[str, UserLimits] | None = None) -> None:
+        """The machine, the shares or the limits are others now. Shares beyond the machine are cut in proportion."""
         self.machine, self.clusters = machine, dict(clusters)
         self._total = amounts_of(machine)
         self._ledger = Ledger(self._total, shares_of(self._total, clusters))
+        self._books = UserBooks(limits or {})
         for holding in self._running.values():
-            self._ledger.take(group_of(holding.request), amounts_of(holding.request), stopping=holding.stopping)
+            self._take(holding)
         again = [*self._never.values(), *(request for request, _, _ in self._requests.values())]
         self._never.clear()
         self._requests.clear()
@@ -137,7 +155,9 @@ class Queue:
         if request.id in self._requests or request.id in self._never or request.id in self._running:
             raise ValueError(f"{request.id} is in the queue already")
         group, demand = group_of(request), amounts_of(request)
-        if any(has < asked for has, asked in zip(self._ledger.most(group), demand)):  # noqa: B905  # Python 3.9
+        shape = self._shape(request, demand)
+        too_big = any(has < asked for has, asked in zip(self._ledger.most(group), demand))  # noqa: B905  # Python 3.9
+        if too_big or self._books.never_permits(shape[1], demand[2]):
             self._never[request.id] = request
             return
         self._serial += 1
@@ -146,7 +166,7 @@ class Queue:
         if request.overtaken:
             self._overtaken.setdefault(request.id, request.overtaken)
         insort(self._orders[group[0]], place)
-        self._groups.setdefault(group, _Line()).add(place, demand)
+        self._groups.setdefault(group, _Line()).add(place, shape)
         self._changed = True
 
     def hold(self, holding: Holding) -> None:
@@ -156,7 +176,7 @@ class Queue:
             raise ValueError(f"{request.id} runs already")
         self._withdraw(request.id)
         self._running[request.id] = holding
-        self._ledger.take(group_of(request), amounts_of(request), stopping=holding.stopping)
+        self._take(holding)
         self._changed = True
 
     def stopping(self, job: str) -> None:
@@ -174,7 +194,9 @@ class Queue:
         """A running job has ended, or a waiting one is withdrawn; one that is not here is no mistake."""
         holding = self._running.pop(job, None)
         if holding is not None:
-            self._ledger.give(group_of(holding.request), amounts_of(holding.request), stopping=holding.stopping)
+            demand = amounts_of(holding.request)
+            self._ledger.give(group_of(holding.request), demand, stopping=holding.stopping)
+            self._books.give(self._shape(holding.request, demand)[1], demand[2])
             self._changed = True
         self._withdraw(job)
 
@@ -227,6 +249,14 @@ class Queue:
 
     # Inside the room
 
+    def _shape(self, request: Request, demand: Amounts) -> Shape:
+        return demand, self._books.owner(request.vc, request.user)
+
+    def _take(self, holding: Holding) -> None:
+        request, demand = holding.request, amounts_of(holding.request)
+        self._ledger.take(group_of(request), demand, stopping=holding.stopping)
+        self._books.take(self._shape(request, demand)[1], demand[2])
+
     def _withdraw(self, job: str) -> None:
         self._never.pop(job, None)
         self._overtaken.pop(job, None)
@@ -237,15 +267,14 @@ class Queue:
         group = group_of(request)
         line = self._orders[group[0]]
         del line[bisect_left(line, place)]
-        if self._groups[group].remove(place, demand):
+        if self._groups[group].remove(place, self._shape(request, demand)):
             del self._groups[group]
         self._changed = True
 
     def _start(self, job: str, now: float) -> None:
-        request, demand, _ = self._requests[job]
+        holding = self._running[job] = Holding(self._requests[job][0], now)
         self._withdraw(job)
-        self._running[job] = Holding(request, now)
-        self._ledger.take(group_of(request), demand, stopping=False)
+        self._take(holding)
         self._changed = False
 
 
@@ -253,29 +282,29 @@ class _Line:
     """The waiting jobs of a group, those of one shape together. What has left is dropped when it comes to the front."""
 
     def __init__(self) -> None:
-        self.shapes: dict[Amounts, list[Place]] = {}
+        self.shapes: dict[Shape, list[Place]] = {}
         self.all: list[Place] = []
         self.gone: set[Place] = set()
         self.count = 0
 
-    def add(self, place: Place, demand: Amounts) -> None:
-        heappush(self.shapes.setdefault(demand, []), place)
+    def add(self, place: Place, shape: Shape) -> None:
+        heappush(self.shapes.setdefault(shape, []), place)
         heappush(self.all, place)
         self.count += 1
 
-    def remove(self, place: Place, demand: Amounts) -> bool:
+    def remove(self, place: Place, shape: Shape) -> bool:
         """Whether the line is empty now."""
         self.gone.add(place)
         self.count -= 1
-        if self.first(demand) is None:
-            del self.shapes[demand]
+        if self.first(shape) is None:
+            del self.shapes[shape]
         if len(self.gone) > 64 and len(self.gone) > self.count:
             self._sweep()
         return not self.count
 
-    def first(self, demand: Amounts) -> Place | None:
+    def first(self, shape: Shape) -> Place | None:
         """The first of a shape."""
-        line = self.shapes.get(demand)
+        line = self.shapes.get(shape)
         while line and line[0] in self.gone:
             heappop(line)
         return line[0] if line else None
@@ -302,6 +331,7 @@ class _Turn:
     def __init__(self, queue: Queue, now: float) -> None:
         self.queue, self.now = queue, now
         self.ledger = queue._ledger.copy()
+        self.books = queue._books.copy()
         self.started: list[str] = []
         self.preempted: list[str] = []
         self.kept: list[str] = []
@@ -310,105 +340,130 @@ class _Turn:
         """Those whose room is being made."""
         self.passed: list[tuple[str, Group, Amounts]] = []
         """The firsts in line for which there is no room, and no reservation yet."""
-        self.aside: list[tuple[Group, Amounts, Place]] = []
+        self.aside: list[tuple[Group, Shape, Place]] = []
 
     def guaranteed(self, rank: int) -> None:
         """The classes that have a right to their cluster's share."""
-        for place, group, demand, is_head in self._candidates(rank):
-            job = place[2]
+        for place, group, shape, is_head in self._candidates(rank):
+            job, demand = place[2], shape[0]
             if not self.ledger.permits(group[1], demand):
                 if is_head:
                     self._passed_over(job, group, demand)
             elif self.ledger.has_free(demand):
                 shared = self.ledger.draws_on_shared(group[1], demand)
-                self._start(job, group, demand)
+                self._start(job, group, shape)
                 self._count(group, shared=shared)
             elif self._make_room(demand):
-                self._promise(job, group, demand, place)
+                self._promise(job, group, shape, place)
             elif is_head:
                 self._passed_over(job, group, demand)
 
     def opportunistic(self) -> None:
         """Whatever is left, until another job may have it."""
         self.passed.clear()
-        for place, group, demand, is_head in self._candidates(OPPORTUNISTIC):
+        for place, group, shape, is_head in self._candidates(OPPORTUNISTIC):
+            demand = shape[0]
             if self.ledger.has_free(demand):
-                self._start(place[2], group, demand)
+                self._start(place[2], group, shape)
                 self._count(group, shared=True)
             elif is_head:
                 self._passed_over(place[2], group, demand)
 
     def put_back(self) -> None:
         """Those promised room go on waiting."""
-        for group, demand, place in self.aside:
-            heappush(self.queue._groups[group].shapes.setdefault(demand, []), place)
+        for group, shape, place in self.aside:
+            heappush(self.queue._groups[group].shapes.setdefault(shape, []), place)
 
-    def _candidates(self, rank: int) -> Iterator[tuple[Place, Group, Amounts, bool]]:
-        """The first of each group, and of each shape that fits, in line; a shape's next follows when its first has gone."""
+    def _candidates(self, rank: int) -> Iterator[tuple[Place, Group, Shape, bool]]:
+        """The first of each group, and of each shape that fits, in line; a shape's next follows when its first has gone.
+
+        Those whose users are at their limit are left out, as if they were not there.
+        """
+        heap: list[tuple[Place, Group, Shape]] = []
         queue = self.queue
-        heap: list[tuple[Place, Group, Amounts]] = []
         heads: set[Place] = set()
         for group, line in queue._groups.items():
             if group[0] != rank:
                 continue
-            head = line.head()
+            head = self._head(group)
+            if head is None:
+                continue
             heads.add(head)
-            heap.append((head, group, queue._requests[head[2]][1]))
+            heap.append((head, group, self._shape_of(head)))
             cpu, memory, gpu = self.ledger.room(group)
-            for demand in line.shapes:
-                if demand[0] <= cpu and demand[1] <= memory and demand[2] <= gpu:
-                    place = line.first(demand)
+            for shape in line.shapes:
+                demand = shape[0]
+                if demand[0] <= cpu and demand[1] <= memory and demand[2] <= gpu and self._permitted(shape):
+                    place = line.first(shape)
                     if place is not None and place != head:
-                        heap.append((place, group, demand))
+                        heap.append((place, group, shape))
         heapify(heap)
         queued = {each[0] for each in heap}
         while heap:
-            place, group, demand = heappop(heap)
+            place, group, shape = heappop(heap)
+            if not self._permitted(shape):
+                continue  # one of that user's has started meanwhile
             gone = len(self.started) + len(self.aside)
-            yield place, group, demand, place in heads
+            yield place, group, shape, place in heads
             if len(self.started) + len(self.aside) == gone:
                 continue  # it stays, and so do all of its shape
             line_left = queue._groups.get(group)
             if line_left is None:
                 continue
-            following = line_left.first(demand)
-            if following is not None and self._may_fit(group, demand):
+            following = line_left.first(shape)
+            if following is not None and self._may_fit(group, shape):
                 queued.add(following)
-                heappush(heap, (following, group, demand))
+                heappush(heap, (following, group, shape))
             head_now = self._head(group) if place in heads else None
             if head_now is not None:
                 heads.add(head_now)
                 if head_now not in queued:
                     queued.add(head_now)
-                    heappush(heap, (head_now, group, queue._requests[head_now[2]][1]))
+                    heappush(heap, (head_now, group, self._shape_of(head_now)))
 
     def _head(self, group: Group) -> Place | None:
-        """The first of a group that is neither started nor promised room."""
+        """The first of a group that is neither started nor promised room, and whose user is not at the limit."""
         line = self.queue._groups.get(group)
         if line is None:
             return None
         aside = {place for _, _, place in self.aside}
-        if not aside:
+        if not aside and not self.books.limits:
             return line.head()
-        firsts = [first for demand in list(line.shapes) if (first := line.first(demand)) is not None and first not in aside]
+        shapes = [shape for shape in list(line.shapes) if self._permitted(shape)]
+        firsts = [first for shape in shapes if (first := line.first(shape)) is not None and first not in aside]
         return min(firsts, default=None)
 
-    def _may_fit(self, group: Group, demand: Amounts) -> bool:
+    def _shape_of(self, place: Place) -> Shape:
+        request, demand, _ = self.queue._requests[place[2]]
+        return self.queue._shape(request, demand)
+
+    def _permitted(self, shape: Shape) -> bool:
+        """Whether the user may have one such job more."""
+        return self.books.permits(shape[1], shape[0][2])
+
+    def _may_fit(self, group: Group, shape: Shape) -> bool:
+        demand = shape[0]
+        if not self._permitted(shape):
+            return False
         if group[0] == OPPORTUNISTIC:
             return self.ledger.has_free(demand)
         return self.ledger.permits(group[1], demand)
 
-    def _start(self, job: str, group: Group, demand: Amounts) -> None:
+    def _start(self, job: str, group: Group, shape: Shape) -> None:
         self.started.append(job)
-        self.ledger.take(group, demand, stopping=False)
+        self._book(group, shape)
         self.queue._start(job, self.now)
 
-    def _promise(self, job: str, group: Group, demand: Amounts, place: Place) -> None:
+    def _promise(self, job: str, group: Group, shape: Shape, place: Place) -> None:
         self.promised.append(job)
-        self.ledger.take(group, demand, stopping=False)
+        self._book(group, shape)
         line = self.queue._groups[group]
-        heappop(line.shapes[demand])
-        self.aside.append((group, demand, place))
+        heappop(line.shapes[shape])
+        self.aside.append((group, shape, place))
+
+    def _book(self, group: Group, shape: Shape) -> None:
+        self.ledger.take(group, shape[0], stopping=False)
+        self.books.take(shape[1], shape[0][2])
 
     def _passed_over(self, job: str, group: Group, demand: Amounts) -> None:
         if self.queue._overtaken.get(job, 0) >= self.queue.patience:

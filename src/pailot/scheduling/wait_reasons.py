@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from .capacity import Amounts, Group
     from .queue import Queue, Request
+    from .user_limits import Owner
 
 KINDS = ("cpu", "memory_mb", "gpu")
 SHOWN = 5
@@ -33,6 +34,10 @@ def reason(queue: Queue, job: str) -> Reason:
         holders = _names(_leaving(queue))
         text = f"{_listed(holders)} {'is' if len(holders) == 1 else 'are'} being stopped to make room for it; {standing}"
         return Reason("stopping", text, {}, holders, position, length)
+    owner = queue._books.owner(request.vc, request.user)
+    if owner is not None and not queue._books.permits(owner, demand[2]):
+        holders, text = _at_the_limit(queue, owner, demand)
+        return Reason("limit", f"{text}; {standing}", {}, holders, position, length)
     missing = _missing(queue, group, demand)
     if missing == NOTHING:
         front = tuple(queue_name(queue, each) for each in (*queue._promised, *queue._kept) if each != job)
@@ -74,8 +79,32 @@ def number(kind: int, value: int) -> str:
     return f"{value / 1000:g}" if kind == 0 else str(value)
 
 
+def _at_the_limit(queue: Queue, owner: Owner, demand: Amounts) -> tuple[tuple[str, ...], str]:
+    """Which of a user's own jobs it waits for, and what the limit is."""
+    vc, user = owner
+    limit, (jobs, gpus) = queue._books.limits[vc], queue._books.held.get(owner, (0, 0))
+    own = [each for each in queue._running.values() if (each.request.vc, each.request.user) == owner]
+    if limit.jobs is not None and jobs + 1 > limit.jobs:
+        count = f"{limit.jobs} {'job' if limit.jobs == 1 else 'jobs'}"
+        what, after = f"run {count}", f"{jobs} {'runs' if jobs == 1 else 'run'}"
+    else:
+        own = [each for each in own if each.request.gpu]
+        what, after = f"use {amount(2, limit.gpus or 0)}", f"{gpus} {'is' if gpus == 1 else 'are'} in use"
+        after += f", and it asks for {demand[2]}"
+    holders = _names([(amounts_of(each.request), each.request.name or each.request.id) for each in own])
+    text = f"{user} may {what} at once in virtual cluster '{vc}', and {after}; it waits for the end of {_listed(holders, 'or')}"
+    return holders, text
+
+
 def _never(queue: Queue, request: Request) -> Reason:
     group, demand = group_of(request), amounts_of(request)
+    owner = queue._books.owner(request.vc, request.user)
+    if owner is not None and queue._books.never_permits(owner, demand[2]):
+        limit = queue._books.limits[request.vc]
+        may = "run no job" if limit.jobs == 0 else f"use {amount(2, limit.gpus or 0)} at once"
+        asks = "" if limit.jobs == 0 else f"it asks for {amount(2, demand[2])}, and "
+        text = f"it can never start: {asks}each user may {may} in virtual cluster '{request.vc}'"
+        return Reason("never", text, {}, (), 0, 0)
     most = queue._ledger.most(group)
     missing = tuple(max(0, asked - has) for asked, has in zip(demand, most))  # noqa: B905  # Python 3.9
     parts = [
@@ -141,13 +170,13 @@ def _names(found: Sequence[tuple[Amounts, str]]) -> tuple[str, ...]:
     return tuple(name for _, name in sorted(found, key=lambda each: ((-each[0][0], -each[0][1], -each[0][2]), each[1])))
 
 
-def _listed(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str], last: str = "and") -> str:
     shown = list(names[:SHOWN])
     if len(names) > SHOWN:
         shown.append(f"{len(names) - SHOWN} more")
     if len(shown) < 2:
         return shown[0] if shown else "nothing"
-    return f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return f"{', '.join(shown[:-1])} {last} {shown[-1]}"
 
 
 def _free(kind: int, value: int) -> str:

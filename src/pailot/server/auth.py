@@ -63,6 +63,11 @@ def guest() -> HttpError:
     )
 
 
+def not_admin() -> HttpError:
+    """In OpenPAI's own words, which its clients compare."""
+    return HttpError(403, "ForbiddenUserError", "Non-admin is not allow to do this operation.")
+
+
 def invalid_token() -> HttpError:
     return HttpError(401, "UnauthorizedUserError", "Your token is invalid.", [_CHALLENGE])
 
@@ -88,7 +93,7 @@ class Gate:
         if who in (BROWSER, ADMIN) and caller.bearer is not None and caller.bearer.application:
             raise HttpError(403, "ForbiddenUserError", "Applications are not allowed to do this operation.")
         if who in (ADMIN, TOKEN_ADMIN) and not caller.account.admin:
-            raise HttpError(403, "ForbiddenUserError", f"{caller.username} is not allowed to do this operation.")
+            raise not_admin()
         return caller
 
     def _anonymous(self, request: Request) -> bool:

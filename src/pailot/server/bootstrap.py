@@ -10,6 +10,8 @@ from ..jobserver.unix_users import UnixUsers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..settings import Settings
     from ..store.server import ServerStore
 
@@ -37,10 +39,6 @@ def _take(variable: str) -> str | None:
     return value or None
 
 
-def shares_of(store: ServerStore, settings: Settings) -> dict[str, dict[str, float]]:
-    """What is kept for each virtual cluster: those of the settings, and those made through the API."""
-    made: dict[str, dict[str, float]] = {
-        name: {key: float(data[key]) for key in ("cpus", "memory_mb", "gpus") if key in data}
-        for name, data in store.accounts.clusters().items()
-    }
-    return {DEFAULT_CLUSTER: {}, **clusters(settings["virtual_clusters"]), **made}
+def shares_of(store: ServerStore, settings: Settings) -> dict[str, dict[str, Any]]:
+    """What is set for each virtual cluster: those of the settings, and those made through the API."""
+    return {DEFAULT_CLUSTER: {}, **clusters(settings["virtual_clusters"]), **store.accounts.clusters()}

@@ -209,6 +209,7 @@ SCHEMAS: dict[str, Schema] = {
         resourcesUsed=_AMOUNTS,
         resourcesGuaranteed=_AMOUNTS,
         resourcesTotal=_AMOUNTS,
+        userLimits_=record(jobs_=WHOLE, gpus_=WHOLE),
     ),
     "Storage": record(name=TEXT, share=SWITCH, volumeName=TEXT, default=SWITCH),
     "Alert": record(

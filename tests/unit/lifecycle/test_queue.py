@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from pailot.scheduling.capacity import CLASSES, Capacity, Ledger, Share
 from pailot.scheduling.queue import Decision, Holding, Queue, Request, decide
+from pailot.scheduling.user_limits import UserBooks, UserLimits
 
 MACHINE = Capacity(8, 8_000, 8)
+LIMITS = {"a": UserLimits(jobs=2), "b": UserLimits(gpus=2), "c": UserLimits(1, 4)}
 SHARES = {"a": Share(3, 3_000, 3), "b": Share(2, 2_000, 4)}
 
 
@@ -40,13 +42,24 @@ def total(jobs: Sequence[Request]) -> tuple[float, ...]:
 class Naive:
     """The rules as one would write them without a thought for speed: every job is looked at every time, with sums made anew."""
 
-    def __init__(self, machine: Capacity, shares: dict[str, Share], patience: int) -> None:
-        self.machine, self.shares, self.patience = machine, shares, patience
+    def __init__(
+        self, machine: Capacity, shares: dict[str, Share], patience: int, limits: dict[str, UserLimits] | None = None
+    ) -> None:
+        self.machine, self.shares, self.patience, self.limits = machine, shares, patience, limits or {}
         self.running: dict[str, Holding] = {}
         self.line: list[Request] = []
         self.overtaken: dict[str, int] = {}
 
+    def at_the_limit(self, job: Request, beside: Sequence[Request]) -> bool:
+        """Whether the job's user may not have it beside these."""
+        limit = self.limits.get(job.vc, UserLimits())
+        own = [each for each in beside if (each.vc, each.user) == (job.vc, job.user)]
+        too_many = limit.jobs is not None and len(own) >= limit.jobs
+        return too_many or (limit.gpus is not None and job.gpu > 0 and sum(each.gpu for each in own) + job.gpu > limit.gpus)
+
     def never(self, job: Request) -> bool:
+        if self.at_the_limit(job, []):
+            return True
         if job.priority == "oppo":
             return not within(amounts(job), amounts(self.machine))
         return not self.allowed([job])
@@ -78,7 +91,7 @@ class Naive:
                 waiting_heads = []
             blocked: set[str] = set()
             for job in sorted((each for each in self.line if each.priority == name), key=lambda each: (each.order, each.id)):
-                if self.never(job):
+                if self.never(job) or self.at_the_limit(job, [*(each.request for each in self.running.values()), *promised]):
                     continue
                 group = "" if name == "oppo" else job.vc
                 is_head = group not in blocked
@@ -153,14 +166,15 @@ jobs = st.builds(
     gpu=st.sampled_from([0, 0, 1, 2, 4, 8, 9]),
     priority=st.sampled_from(CLASSES),
     vc=st.sampled_from(["a", "b", "c"]),
+    user=st.sampled_from(["ann", "bob"]),
 )
 courses = st.lists(st.one_of(jobs, st.integers(0, 30)), min_size=1, max_size=60)
 
 
-@given(courses, st.sampled_from([0, 1, 3]), st.booleans())
-def test_it_decides_as_the_naive_model_does(course: list[Request | int], patience: int, shares: bool) -> None:
-    clusters = SHARES if shares else {}
-    queue, model = Queue(MACHINE, clusters, patience), Naive(MACHINE, clusters, patience)
+@given(courses, st.sampled_from([0, 1, 3]), st.booleans(), st.booleans())
+def test_it_decides_as_the_naive_model_does(course: list[Request | int], patience: int, shares: bool, limited: bool) -> None:
+    clusters, limits = SHARES if shares else {}, LIMITS if limited else {}
+    queue, model = Queue(MACHINE, clusters, patience, limits), Naive(MACHINE, clusters, patience, limits)
     for number, step in enumerate(course):
         if isinstance(step, int):
             everyone = sorted(model.running)
@@ -186,6 +200,51 @@ def test_it_decides_as_the_naive_model_does(course: list[Request | int], patienc
             if not before[each]:
                 model.running[each] = model.running[each].replace(stopping=False)
         assert {k: v for k, v in queue.overtaken().items() if v} == {k: v for k, v in model.overtaken.items() if v}
+
+
+@given(courses)
+def test_no_user_ever_has_more_than_the_limits_allow(course: list[Request | int]) -> None:
+    """And all that can run does in the end: who waits aside is not forgotten."""
+    queue = Queue(MACHINE, SHARES, 1, LIMITS)
+    asked: dict[str, Request] = {}
+    preempted: set[str] = set()
+
+    def decided() -> None:
+        made = queue.decide()
+        preempted.update(made.preempt)
+        for vc, limit in LIMITS.items():
+            for user in ("ann", "bob"):
+                own = [asked[each] for each in queue.running() if (asked[each].vc, asked[each].user) == (vc, user)]
+                assert limit.jobs is None or len(own) <= limit.jobs
+                assert limit.gpus is None or sum(each.gpu for each in own) <= limit.gpus
+        for job in queue.waiting():
+            reason = queue.why(job)
+            assert reason.text
+            if reason.kind == "limit":
+                owner = (asked[job].vc, asked[job].user)
+                named = {each for each in reason.holders if (asked[each].vc, asked[each].user) == owner}
+                assert named, "a limit is told without whose end is waited for"
+                assert named == set(reason.holders)
+
+    def ended(job: str) -> None:
+        queue.remove(job)
+        if job in preempted:
+            preempted.discard(job)
+            queue.add(asked[job])
+
+    for number, step in enumerate(course):
+        if isinstance(step, int):
+            running = sorted(queue.running())
+            if running:
+                ended(running[step % len(running)])
+        else:
+            request = asked[f"{number:03}"] = step.replace(id=f"{number:03}", order=number)
+            queue.add(request)
+        decided()
+    while queue.running():
+        ended(min(queue.running()))
+        decided()
+    assert set(queue.waiting()) == set(queue.never_fits())
 
 
 class Course:
@@ -495,3 +554,45 @@ def test_a_decision_with_many_waiting_looks_at_few(monkeypatch: pytest.MonkeyPat
     queue.remove(queue.running()[0])
     assert queue.decide().start
     assert len(looked) < 50
+
+
+def test_a_user_at_the_limit_waits_aside_and_keeps_the_place() -> None:
+    queue = Queue(Capacity(gpu=4), limits={"default": UserLimits(jobs=1, gpus=2)}, patience=0)
+    for number, (user, gpus) in enumerate([("ann", 1), ("ann", 1), ("bob", 1), ("ann", 3), ("bob", 2)]):
+        queue.add(Request(str(number), f"{user}~{number}", gpu=gpus, order=number, user=user))
+    assert queue.decide().start == ("0", "2"), "nobody waits for ann's second job but ann"
+    assert queue.why("1").text == (
+        "ann may run 1 job at once in virtual cluster 'default', and 1 runs; it waits for the end of ann~0; "
+        "it is number 1 of 2 in line"
+    )
+    assert (queue.why("1").kind, queue.why("1").holders) == ("limit", ("ann~0",))
+    assert queue.why("3").text == (
+        "it can never start: it asks for 3 GPUs, and each user may use 2 GPUs at once in virtual cluster 'default'"
+    )
+    queue.resize(Capacity(gpu=4), {}, {"default": UserLimits(gpus=2)})
+    assert queue.decide().start == ("1",)
+    assert queue.why("4").text == (
+        "bob may use 2 GPUs at once in virtual cluster 'default', and 1 is in use, and it asks for 2; "
+        "it waits for the end of bob~2; it is number 1 of 1 in line"
+    )
+    queue.remove("2")
+    assert queue.decide().start == ("4",)
+
+
+def test_where_users_are_limited_many_waiting_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, not timed: the jobs of one shape of one user are one line."""
+    queue = Queue(Capacity(gpu=4), limits={"default": UserLimits(jobs=1)})
+    for number in range(10_000):
+        queue.add(Request(str(number), gpu=1, order=number, user=f"u{number % 5}"))
+    assert queue.decide().start == ("0", "1", "2", "3")
+    looked = []
+    permits = UserBooks.permits
+
+    def counting(books: UserBooks, owner: tuple[str, str] | None, gpus: int) -> bool:
+        looked.append(owner)
+        return permits(books, owner, gpus)
+
+    monkeypatch.setattr(UserBooks, "permits", counting)
+    queue.remove("0")
+    assert queue.decide().start == ("4",)
+    assert len(looked) < 100

@@ -94,7 +94,7 @@ def test_ends(state: str, code: int | None, kind: Any, expected: int | None, sai
 
 def test_a_job_that_has_not_begun() -> None:
     told = detail(shown(WAITING, attempt=-1, attempts=0))
-    assert told["taskRoles"] == {}
+    assert [each["taskState"] for each in told["taskRoles"]["psserver"]["taskStatuses"]] == ["WAITING"]
     assert "attemptId" not in told["jobStatus"]
     assert "appId" not in told["jobStatus"]
 

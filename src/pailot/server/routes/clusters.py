@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-from ...protocol.schema_types import Number, Record, Text
+from ...jobserver.accounts import DEFAULT_CLUSTER
+from ...jobserver.models import ClusterRules
+from ...protocol.schema_types import Number, Record, Text, Whole
+from ...settings import MOST
 from ..bootstrap import shares_of
 from ..schemas import MESSAGE, OBJECT, SKUS, a, by_name
 from ..serializers.clusters import cluster_json, sku_json
@@ -14,20 +17,28 @@ from ..toolkit.routing import ADMIN, READER, TOKEN, Query, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
-    from ...jobserver.models import CapacityReport
+    from ...jobserver.models import CapacityReport, Shares
     from ..toolkit.http import Request, Response
 
 routes = Routes("virtual clusters")
-_RESOURCES = Record(
-    {"cpu": Number(least=0), "memory": Number("In MB.", least=0), "gpu": Number(least=0)}, what="in the resources"
-)
+_AMOUNTS = {"cpu": "cpus", "memory": "memory_mb", "gpu": "gpus"}
+_RESOURCES = Record({"cpu": Number(least=0), "memory": Number("In MB.", least=0), "gpu": Whole(least=0)}, what="in the resources")
 _CLUSTER = Record(
     {
         "vcCapacity": Number("Percent of the machine that is kept for it.", least=0),
-        "vcMaxCapacity": Number("Not used: what others leave may be borrowed.", least=0),
+        "vcMaxCapacity": Number("Told as set, and not used: what others leave may be borrowed.", least=0),
         "resourcesGuaranteed": _RESOURCES,
+        "userLimits": Record(
+            {
+                "jobs": Whole("Running jobs.", least=0, most=MOST, nullable=True),
+                "gpus": Whole("GPUs in use.", least=0, most=MOST, nullable=True),
+            },
+            "What each user may have of it at once; null is no limit.",
+            what="in 'userLimits'",
+        ),
         "description": Text(),
         "externalName": Text(),
     },
@@ -78,33 +89,47 @@ async def virtual_cluster(request: Request) -> Response:
     shape=MESSAGE,
 )
 async def put_virtual_cluster(request: Request) -> Response:
-    """Make or change a virtual cluster: a share of the machine that is kept for its jobs."""
+    """Make or change a virtual cluster: the share of the machine that is kept for its jobs, and what each user may have of it.
+
+    What the request does not name stays as it was.
+    """
     name = _name(request)
     body = check(await request.data() or {}, _CLUSTER)
-    if name == "default":
+    if name == DEFAULT_CLUSTER and ("vcCapacity" in body or "resourcesGuaranteed" in body):
         raise HttpError(403, "ForbiddenUserError", "the virtual cluster default has what is left of the machine")
-    report = await request.site.team.capacity()
     if float(body.get("vcCapacity", 0)) > 100:
         raise HttpError(400, "InvalidParametersError", "'vcCapacity' is percent of the machine, at most 100")
-    part = float(body.get("vcCapacity", 0)) / 100
-    wanted = body.get("resourcesGuaranteed", {})
-    data = {
-        "cpus": float(wanted.get("cpu", report.total.cpus * part)),
-        "memory_mb": float(wanted.get("memory", report.total.memory_mb * part)),
-        "gpus": float(wanted.get("gpu", int(report.total.gpus * part))),
-        "description": body.get("description", ""),
-    }
-    _check_room(report, name, data)
-    await request.site.call(request.site.store.accounts.put_cluster, name, data)
+    report = await request.site.team.capacity()
+    before = report.clusters[name].rules if name in report.clusters else ClusterRules()
+    rules = _changed(before, body, report.total)
+    _check_room(report, name, rules)
+    await request.site.call(request.site.store.accounts.put_cluster, name, rules.kept())
     await _clusters_changed(request)
-    return json_response({"message": f"Update vc: {name} to capacity: {part * 100:g} successfully."}, 201)
+    capacity = cluster_json((changed := await request.site.team.capacity()).clusters[name], changed)["capacity"]
+    return json_response({"message": f"Update vc: {name} to capacity: {capacity:g} successfully."}, 201)
+
+
+def _changed(rules: ClusterRules, body: Mapping[str, Any], total: Shares) -> ClusterRules:
+    if "vcCapacity" in body:
+        part = float(body["vcCapacity"]) / 100
+        amounts = {"cpus": total.cpus * part, "memory_mb": total.memory_mb * part, "gpus": int(total.gpus * part)}
+        rules = rules.replace(percent=float(body["vcCapacity"]), **amounts)
+    wanted = body.get("resourcesGuaranteed") or {}
+    if wanted:
+        named = {ours: float(wanted[key]) for key, ours in _AMOUNTS.items() if key in wanted}
+        rules = rules.replace(**named, **({} if "vcCapacity" in body else {"percent": None}))
+    if "vcMaxCapacity" in body:
+        rules = rules.replace(most_percent=float(body["vcMaxCapacity"]))
+    if "userLimits" in body:
+        rules = rules.replace(limits=rules.limits.replace(**body["userLimits"]))
+    return rules.replace(description=body.get("description", rules.description))
 
 
 @routes("DELETE", "/virtual-clusters/{cluster}", auth=ADMIN, answers={201: "It is gone"}, shape=MESSAGE)
 async def delete_virtual_cluster(request: Request) -> Response:
     """Remove a virtual cluster."""
     name = _name(request)
-    if name == "default":
+    if name == DEFAULT_CLUSTER:
         raise HttpError(403, "ForbiddenUserError", "the virtual cluster default stays")
     if not await request.site.call(request.site.store.accounts.remove_cluster, name):
         raise _missing(name)
@@ -112,13 +137,14 @@ async def delete_virtual_cluster(request: Request) -> Response:
     return json_response({"message": f"Remove vc: {name} successfully."}, 201)
 
 
-def _check_room(report: CapacityReport, name: str, wanted: dict[str, Any]) -> None:
+def _check_room(report: CapacityReport, name: str, rules: ClusterRules) -> None:
     """Nobody is promised what is not there: all shares together are at most the machine."""
-    others = [use.guaranteed for each, use in report.clusters.items() if each not in (name, "default")]
+    others = [use.guaranteed for each, use in report.clusters.items() if each not in (name, DEFAULT_CLUSTER)]
     for key, words in (("cpus", "CPUs"), ("memory_mb", "MB of memory"), ("gpus", "GPUs")):
+        wanted: float = getattr(rules, key)
         left = getattr(report.total, key) - sum(getattr(share, key) for share in others)
-        if wanted[key] > left + 1e-6:
-            message = f"of {getattr(report.total, key):g} {words}, {max(0, left):g} are left for {name}, and not {wanted[key]:g}"
+        if wanted > left + 1e-6:
+            message = f"of {getattr(report.total, key):g} {words}, {max(0, left):g} are left for {name}, and not {wanted:g}"
             raise HttpError(400, "InvalidParametersError", message)
 
 

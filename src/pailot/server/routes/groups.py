@@ -83,6 +83,7 @@ async def update_group(request: Request) -> Response:
     return await _change(
         request,
         data["groupname"],
+        "data",
         description=data.get("description"),
         external_name=data.get("externalName"),
         extension=data.get("extension"),
@@ -125,7 +126,7 @@ _EXTERNAL_BODY = _one("externalName", Text())
 async def set_group_extension(request: Request) -> Response:
     """Change the extension of a group."""
     body = check(await request.data(), _EXTENSION_BODY)
-    return await _change(request, request.parameters["group"], extension=body["extension"])
+    return await _change(request, request.parameters["group"], "extension data", extension=body["extension"])
 
 
 @routes(
@@ -140,7 +141,9 @@ async def set_group_extension(request: Request) -> Response:
 async def set_group_key(request: Request) -> Response:
     """Change one key of the extension of a group."""
     body = check(await request.data(), _DATA_BODY)
-    return await _change(request, request.parameters["group"], extension={request.parameters["key"]: body["data"]})
+    return await _change(
+        request, request.parameters["group"], "extension data", extension={request.parameters["key"]: body["data"]}
+    )
 
 
 @routes(
@@ -154,7 +157,7 @@ async def set_group_key_below(request: Request) -> Response:
     found = await request.site.call(request.site.accounts.group, request.parameters["group"])
     before = found.extension.get(key)
     after = {**(before if isinstance(before, dict) else {}), below: body["data"]}
-    return await _change(request, request.parameters["group"], extension={key: after})
+    return await _change(request, request.parameters["group"], "extension data", extension={key: after})
 
 
 @routes(
@@ -169,7 +172,7 @@ async def set_group_key_below(request: Request) -> Response:
 async def set_group_description(request: Request) -> Response:
     """Change the description of a group."""
     body = check(await request.data(), _DESCRIPTION_BODY)
-    return await _change(request, request.parameters["group"], description=body["description"])
+    return await _change(request, request.parameters["group"], "description data", description=body["description"])
 
 
 @routes(
@@ -184,9 +187,10 @@ async def set_group_description(request: Request) -> Response:
 async def set_group_external(request: Request) -> Response:
     """Change the external name of a group."""
     body = check(await request.data(), _EXTERNAL_BODY)
-    return await _change(request, request.parameters["group"], external_name=body["externalName"])
+    return await _change(request, request.parameters["group"], "externalNameData data", external_name=body["externalName"])
 
 
-async def _change(request: Request, name: str, **changes: Any) -> Response:
+async def _change(request: Request, name: str, what: str, **changes: Any) -> Response:
+    """`what` is OpenPAI's word for it."""
     await request.site.call(request.site.accounts.update_group, name, **changes)
-    return json_response({"message": "Update group data successfully"}, 201)
+    return json_response({"message": f"update group {what} successfully."}, 201)

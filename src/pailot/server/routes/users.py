@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...jobserver.accounts import NoSuchUser
 from ...jobserver.errors import Conflict
 from ...protocol.schema_types import Anything, Flag, ListOf, Record, Text
+from ..auth import not_admin
 from ..schemas import MESSAGE, a, many
 from ..toolkit.addresses import counted
 from ..toolkit.bodies import check
@@ -151,13 +152,14 @@ async def update_me(request: Request) -> Response:
     body = check(await request.data(), _ME)
     data, me = body["data"], request.caller.account
     if data["username"] != me.username:
-        raise HttpError(403, "ForbiddenUserError", f"{me.username} is not allowed to do this operation.")
+        raise not_admin()
     accounts = request.site.accounts
 
     def change() -> None:
         if "newPassword" in data:
             asking, address = me.replace(admin=False), counted(request.client)
-            accounts.change_password(me.username, data["newPassword"], data.get("oldPassword"), asking, address)
+            old, token = data.get("oldPassword"), request.caller.token
+            accounts.change_password(me.username, data["newPassword"], old, asking, address, keep=token)
         if "email" in data or "extension" in data:
             accounts.update_user(me.username, email=data.get("email"), extension=data.get("extension"))
 
@@ -176,12 +178,13 @@ def _own_or_admin(request: Request) -> str:
     """The user in the path, if that is the caller or the caller an administrator."""
     name, me = request.parameters["user"], request.caller.account
     if name != me.username and not me.admin:
-        raise HttpError(403, "ForbiddenUserError", f"{me.username} is not allowed to do this operation.")
+        raise not_admin()
     return name
 
 
-def _changed() -> Response:
-    return json_response({"message": "Update user data successfully"}, 201)
+def _changed(message: str = "Update user data successfully") -> Response:
+    """In OpenPAI's own words."""
+    return json_response({"message": message}, 201)
 
 
 def _one(key: str, shape: Any) -> Record:
@@ -206,7 +209,7 @@ async def set_extension(request: Request) -> Response:
     body = check(await request.data(), _EXTENSION_BODY)
     name = _own_or_admin(request)
     await request.site.call(request.site.accounts.update_user, name, extension=body["extension"])
-    return _changed()
+    return _changed("Update user extension data successfully.")
 
 
 @routes(
@@ -216,7 +219,7 @@ async def set_grouplist(request: Request) -> Response:
     """Set the groups of a user."""
     body = check(await request.data(), _GROUPLIST_BODY)
     await request.site.call(request.site.accounts.set_groups, request.parameters["user"], body["grouplist"])
-    return _changed()
+    return _changed("update user grouplist successfully.")
 
 
 @routes("PUT", "/users/{user}/group", "/user/{user}/group", auth=ADMIN, body=_GROUP_BODY, answers=_DONE, shape=MESSAGE)
@@ -224,7 +227,7 @@ async def join_group(request: Request) -> Response:
     """Put a user into a group."""
     body = check(await request.data(), _GROUP_BODY)
     await request.site.call(request.site.accounts.join_group, request.parameters["user"], body["groupname"])
-    return _changed()
+    return _changed(f"User {request.parameters['user']} is added into group {body['groupname']}")
 
 
 @routes("DELETE", "/users/{user}/group", "/user/{user}/group", auth=ADMIN, body=_GROUP_BODY, answers=_DONE, shape=MESSAGE)
@@ -232,7 +235,7 @@ async def leave_group(request: Request) -> Response:
     """Take a user out of a group."""
     body = check(await request.data(), _GROUP_BODY)
     await request.site.call(request.site.accounts.leave_group, request.parameters["user"], body["groupname"])
-    return _changed()
+    return _changed(f"User {request.parameters['user']} is removed from group {body['groupname']}")
 
 
 @routes(
@@ -248,7 +251,7 @@ async def set_virtual_clusters(request: Request) -> Response:
     """Set the virtual clusters that a user may use."""
     body = check(await request.data(), _CLUSTERS_BODY)
     await request.site.call(request.site.accounts.set_clusters, request.parameters["user"], body["virtualCluster"])
-    return _changed()
+    return _changed("Update user virtualCluster data successfully.")
 
 
 @routes("PUT", "/users/{user}/password", "/user/{user}/password", auth=BROWSER, body=_PASSWORD_BODY, answers=_DONE, shape=MESSAGE)
@@ -262,8 +265,9 @@ async def set_password(request: Request) -> Response:
         body.get("oldPassword"),
         request.caller.account,
         counted(request.client),
+        keep=request.caller.token,
     )
-    return _changed()
+    return _changed("update user password successfully.")
 
 
 @routes("PUT", "/users/{user}/email", "/user/{user}/email", auth=BROWSER, body=_EMAIL_BODY, answers=_DONE, shape=MESSAGE)
@@ -271,7 +275,7 @@ async def set_email(request: Request) -> Response:
     """Change the address for notifications."""
     body = check(await request.data(), _EMAIL_BODY)
     await request.site.call(request.site.accounts.update_user, _own_or_admin(request), email=body["email"])
-    return _changed()
+    return _changed("Update user email data successfully.")
 
 
 @routes("PUT", "/users/{user}/admin", "/user/{user}/admin", auth=ADMIN, body=_ADMIN_BODY, answers=_DONE, shape=MESSAGE)
@@ -279,4 +283,4 @@ async def set_admin(request: Request) -> Response:
     """Make a user an administrator, or not."""
     body = check(await request.data(), _ADMIN_BODY)
     await request.site.call(request.site.accounts.update_user, request.parameters["user"], admin=body["admin"])
-    return _changed()
+    return _changed("Update user admin permission successfully.")

@@ -62,7 +62,7 @@ def _head(shown: JobDetail) -> dict[str, Any]:
 
 def _base(shown: JobDetail, role: str) -> str:
     """The address of a role in the attempt."""
-    return f"/api/v2/jobs/{shown.record.user}~{shown.record.name}/attempts/{shown.attempt}/taskRoles/{role}"
+    return f"/api/v2/jobs/{shown.record.user}~{shown.record.name}/attempts/{max(shown.attempt, 0)}/taskRoles/{role}"
 
 
 def detail_json(shown: JobDetail) -> bytes:
@@ -71,8 +71,8 @@ def detail_json(shown: JobDetail) -> bytes:
     names = role_names(shown.roles)
     roles = [
         f'"{names[role]}":{{"taskRoleStatus":{{"name":"{names[role]}"}},'
-        f'"taskStatuses":{statuses_json(tasks, shown.record.id, shown.attempt, _base(shown, names[role]))}}}'
-        for role, tasks in (shown.roles.items() if shown.attempt >= 0 else ())
+        f'"taskStatuses":{statuses_json(tasks, shown.record.id, max(shown.attempt, 0), _base(shown, names[role]))}}}'
+        for role, tasks in shown.roles.items()
     ]
     return f"{head}{{{','.join(roles)}}}}}".encode()
 
@@ -169,13 +169,13 @@ def _last_lines(shown: JobDetail) -> tuple[str, ...]:
 
 
 def _roles(shown: JobDetail) -> dict[str, Any]:
-    if shown.attempt < 0:
-        return {}
+    """All tasks: of a job that waits, those of the attempt that will be its first."""
+    number = max(shown.attempt, 0)
     names = role_names(shown.roles)
     return {
         names[role]: {
             "taskRoleStatus": {"name": names[role]},
-            "taskStatuses": [task_status(task, shown.record.id, shown.attempt, _base(shown, names[role])) for task in tasks],
+            "taskStatuses": [task_status(task, shown.record.id, number, _base(shown, names[role])) for task in tasks],
         }
         for role, tasks in shown.roles.items()
     }

@@ -88,7 +88,6 @@ def _pods(job: Standing) -> Iterator[dict[str, Any]]:
         wanted = planned["resources"]
         amounts = _amounts(wanted["cpu"], wanted["memoryMB"], wanted["gpu"])
         labels = {
-            "app": framework,
             "type": "kube-launcher-task",
             "userName": record.user,
             "jobName": record.name,
@@ -126,11 +125,29 @@ def _pod(job: Standing, task: TaskView, name: str, labels: dict[str, str], conta
         },
         "status": {
             "phase": _PHASES.get(task.state, "Unknown"),
+            "conditions": _pod_conditions(task, placed=placed, since=task.started or task.created or job.record.submitted),
             **({"hostIP": task.host, "podIP": task.host} if placed and task.host else {}),
             **({"startTime": iso(task.started)} if placed and task.started else {}),
             "containerStatuses": [_container_status(task, container["image"])] if placed else [],
         },
     }
+
+
+def _pod_conditions(task: TaskView, *, placed: bool, since: float) -> list[dict[str, str]]:
+    """How far a pod has come, in the order in which Kubernetes tells it."""
+    ready = task.state in (RUNNING, STOPPING)
+    over = task.state in FINAL_JOB_STATES
+    not_ready = "" if ready else "PodCompleted" if over else "ContainersNotReady"
+    if not placed:
+        waiting = {"message": "the job waits in the queue; GET /api/v2/jobs/{job}/why tells what for"}
+        return [{**_condition("PodScheduled", "False", "Unschedulable"), "lastTransitionTime": iso(since), **waiting}]
+    told = [
+        _condition("Initialized", "True", "PodCompleted" if over else ""),
+        _condition("Ready", "True" if ready else "False", not_ready),
+        _condition("ContainersReady", "True" if ready else "False", not_ready),
+        _condition("PodScheduled", "True", ""),
+    ]
+    return [{key: value for key, value in {**each, "lastTransitionTime": iso(since)}.items() if value} for each in told]
 
 
 def _container_status(task: TaskView, image: str) -> dict[str, Any]:

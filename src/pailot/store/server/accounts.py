@@ -118,12 +118,12 @@ class Accounts:
         with self._database.write() as batch:
             return batch.execute("DELETE FROM tokens WHERE digest = ?", (digest,))[1] > 0
 
-    def remove_tokens(self, username: str, kind: str | None = None) -> int:
-        """All tokens of a user, or those of one kind; how many there were."""
+    def remove_tokens(self, username: str, kind: str | None = None, *, but: str = "") -> int:
+        """All tokens of a user, or those of one kind, but for the one with the digest `but`; how many there were."""
         with self._database.write() as batch:
             if kind is None:
-                return batch.execute("DELETE FROM tokens WHERE username = ?", (username,))[1]
-            return batch.execute("DELETE FROM tokens WHERE username = ? AND kind = ?", (username, kind))[1]
+                return batch.execute("DELETE FROM tokens WHERE username = ? AND digest <> ?", (username, but))[1]
+            return batch.execute("DELETE FROM tokens WHERE username = ? AND kind = ? AND digest <> ?", (username, kind, but))[1]
 
     def remove_expired(self, now: float) -> int:
         """Tokens that are of no use any more; how many."""
