@@ -21,6 +21,12 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
     Looking for it costs about 10 µs a known word; only the first `MOST_KNOWN` of them are looked at.
     """
+    found = nearest(word, known)
+    return f"; did you mean '{found}'?" if found else ""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that is perhaps meant, or nothing."""
     if len(word) > LONGEST_WORD:
         return ""
     from difflib import get_close_matches
@@ -28,4 +34,4 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
     lowered = {name.lower(): name for name in islice(known, MOST_KNOWN) if len(name) <= 2 * LONGEST_WORD}
     close = get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
-    return f"; did you mean '{lowered[close[0]]}'?" if close else ""
+    return lowered[close[0]] if close else ""

@@ -19,6 +19,7 @@ import time
 from ..data import server_rules
 from ..engines.contract import LaunchContext
 from ..lifecycle.states import FINAL_JOB_STATES, WAITING
+from ..loading import shell_syntax
 from ..runfolder import layout
 from ..runfolder import logs as log_files
 from ..runfolder.removing import remove_tree
@@ -39,7 +40,7 @@ from .models import CapacityReport, ClusterRules, ClusterUse, Shares, Standing, 
 from .notifications import Notices
 from .policy import Policy
 from .reading_pool import SMALL_TEXT, ReadingPool
-from .submission import Reader, check_places, demand
+from .submission import Reader, check_places, check_scripts, demand
 from .unix_users import UnixUsers
 
 TYPE_CHECKING = False
@@ -147,7 +148,13 @@ class Team:
 
         quick = len(text) <= SMALL_TEXT and not secrets
         prepared = prepare() if quick else await self.reading.read(caller.name, prepare)
+        await self._check_scripts(caller, prepared)
         return await self._keep(caller, prepared, code=code, submit_from=submit_from)
+
+    async def _check_scripts(self, caller: Caller, prepared: Prepared) -> None:
+        """Refuse a job whose scripts bash will not read, where it is this machine's bash that reads them."""
+        if self.engine == "local" and not shell_syntax.are_known_to_be_right(prepared.plan):
+            await self.reading.read(caller.name, lambda: check_scripts(prepared))
 
     async def _keep(self, caller: Caller, prepared: Prepared, *, code: str | None, submit_from: str) -> JobRecord:
         """What every way to a new job ends in, so that no way leads to code that the caller has not sent."""
@@ -247,6 +254,7 @@ class Team:
                 text, caller.name, name=chosen, secrets=secrets, with_code=record.code is not None, kept=kept
             ),
         )
+        await self._check_scripts(caller, prepared)
         return await self._keep(caller, prepared, code=record.code, submit_from="rerun")
 
     async def delete(self, caller: Caller, job: str) -> None:

@@ -6,6 +6,7 @@ import json
 
 from ..data.addresses import parse
 from ..data.job_places import refusals
+from ..loading import shell_syntax, with_what_planning_finds
 from ..planning import plan
 from ..planning.plugins import exists as is_plugin
 from ..protocol import InvalidJob, read
@@ -84,7 +85,8 @@ class Reader:
             job = read(text, changes=tuple(changes), library=self.library.find, is_plugin=is_plugin)
             made = plan(job, user)
         except InvalidJob as error:
-            raise Invalid(str(error), error.problems) from None
+            found = with_what_planning_finds(error).problems
+            raise Invalid("\n".join(map(str, found)), found) from None
         made = _without_local_code(job, made, with_code=with_code)
         _check_channels(job, made)
         try:
@@ -122,6 +124,14 @@ def check_places(job: Job, made: Plan, rules: Rules) -> None:
     found = [job.problem("place-refused", words, field) for field, words in refusals(made, rules)]
     if found:
         raise Invalid("; ".join(each.message for each in found), found)
+
+
+def check_scripts(prepared: Prepared) -> None:
+    """Refuse a job whose scripts the bash of this machine would not read."""
+    try:
+        shell_syntax.checked(prepared.job, prepared.plan, runs_here=True)
+    except InvalidJob as error:
+        raise Invalid(str(error), error.problems) from None
 
 
 def demand(made: Plan) -> tuple[int, int, int]:

@@ -12,7 +12,7 @@ from .scripts import build_scripts
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..protocol.model import Auth, Job, TaskRole
-    from ..protocol.problems import Problem
+    from ..protocol.problems import Finding, Problem
     from .prerequisite_expansion import Expansion
 
 
@@ -53,15 +53,27 @@ def check(job: Job) -> tuple[Problem, ...]:
     return _expansions(job)[1]
 
 
+def findings(job: Job) -> list[Finding]:
+    """The same before the places are known; of a job that goes beyond a limit, that it does."""
+    try:
+        return [finding for expansion in _expanded(job).values() for finding in expansion.findings]
+    except TooMuch as error:
+        return [error.finding]
+
+
 def _expansions(job: Job) -> tuple[dict[str, Expansion], tuple[Problem, ...]]:
     """What the prerequisites of each role come to, and what is wrong or doubtful in them."""
-    expander = Expander(job)
     try:
-        expansions = {name: expander.expand(role) for name, role in job.task_roles.items()}
+        expansions = _expanded(job)
     except TooMuch as error:
         raise InvalidJob((*job.problems([error.finding]), *job.warnings)) from None
-    findings = [finding for expansion in expansions.values() for finding in expansion.findings]
-    return expansions, job.problems(findings) if findings else ()
+    found = [finding for expansion in expansions.values() for finding in expansion.findings]
+    return expansions, job.problems(found) if found else ()
+
+
+def _expanded(job: Job) -> dict[str, Expansion]:
+    expander = Expander(job)
+    return {name: expander.expand(role) for name, role in job.task_roles.items()}
 
 
 def _role_plan(job: Job, role: TaskRole, expansion: Expansion, environment: dict[str, str], by_name: bool) -> RolePlan:

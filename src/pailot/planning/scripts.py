@@ -51,46 +51,72 @@ def _main(entrypoint: str, after_start: bool, first: str) -> str:
     return f"{STRICT}{imports}{first}\n{entrypoint}\n"
 
 
+def bodies(callbacks: Sequence[PlannedCallback], script: str, start: str) -> list[tuple[PlannedCallback, int]]:
+    """The callbacks in a script (`start` or `exit`), and the line of the first command of each; `start` is the start script."""
+    starts = [each for each in callbacks if each.event == START]
+    exits = [each for each in callbacks if each.event != START]
+    first = _OUTPUT_FOLDER if start.startswith(LENIENT + _OUTPUT_FOLDER) else ""
+    line, found = 1, []
+    for part, each in _start_parts(starts, first) if script == "start" else _exit_parts(exits, bool(starts)):
+        if each is not None:
+            found.append((each, line + 1))  # after the way to the working directory
+        line += part.count("\n")
+    return found
+
+
 def _start(callbacks: Sequence[PlannedCallback], first: str) -> str:
-    if not callbacks:
-        return ""
-    parts = [LENIENT, first, f"\n# Exports of the prerequisites reach the commands.\ntrap '{_SAVE}' EXIT\n"]
-    for each in callbacks:
-        body = _body(each)
-        if each.ignore_failure:
-            parts.append(
-                f"\n# {each.prerequisite}: a failure here is ignored\n{_SAVE}\n"
-                f"(\ntrap '{_SAVE}' EXIT\nset +o errexit\n{body}) || true\n"
-                '. "$PAI_EXPORTS_FILE"\n'
-            )
-        else:
-            parts.append(f"\n# {each.prerequisite}\n{body}")
-    parts.append(f"\n{_SAVE}\n")
-    return "".join(parts)
+    return "".join([text for text, _ in _start_parts(callbacks, first)])
 
 
 def _exit(callbacks: Sequence[PlannedCallback], after_start: bool) -> str:
+    return "".join([text for text, _ in _exit_parts(callbacks, after_start)])
+
+
+def _start_parts(callbacks: Sequence[PlannedCallback], first: str) -> list[tuple[str, PlannedCallback | None]]:
+    """The script of the start callbacks, piece by piece; with a callback if the piece holds its commands."""
     if not callbacks:
-        return ""
-    parts = ["#!/bin/bash\n\n# Every callback gets its turn; the first failure is the result.\nresult=0\n"]
+        return []
+    parts: list[tuple[str, PlannedCallback | None]] = [
+        (LENIENT + first, None),
+        (f"\n# Exports of the prerequisites reach the commands.\ntrap '{_SAVE}' EXIT\n", None),
+    ]
+    for each in callbacks:
+        if each.ignore_failure:
+            parts += [
+                (
+                    f"\n# {each.prerequisite}: a failure here is ignored\n{_SAVE}\n(\ntrap '{_SAVE}' EXIT\nset +o errexit\n",
+                    None,
+                ),
+                (_body(each), each),
+                (') || true\n. "$PAI_EXPORTS_FILE"\n', None),
+            ]
+        else:
+            parts += [(f"\n# {each.prerequisite}\n", None), (_body(each), each)]
+    parts.append((f"\n{_SAVE}\n", None))
+    return parts
+
+
+def _exit_parts(callbacks: Sequence[PlannedCallback], after_start: bool) -> list[tuple[str, PlannedCallback | None]]:
+    """The script of the exit callbacks, likewise."""
+    if not callbacks:
+        return []
+    parts: list[tuple[str, PlannedCallback | None]] = [
+        ("#!/bin/bash\n\n# Every callback gets its turn; the first failure is the result.\nresult=0\n", None)
+    ]
     if after_start:
-        parts.append('[ ! -e "$PAI_EXPORTS_FILE" ] || . "$PAI_EXPORTS_FILE"\n')
+        parts.append(('[ ! -e "$PAI_EXPORTS_FILE" ] || . "$PAI_EXPORTS_FILE"\n', None))
     for each in exit_order(callbacks):
         outcome = _OUTCOMES[each.event]
         when = f"when the task {outcome}" if outcome else "always"
         policy = "; a failure is ignored" if each.ignore_failure else ""
-        parts.append(f"\n# {each.prerequisite}, {when}{policy}\n")
-        if outcome:
-            parts.append(f'if [ "$PAI_TASK_OUTCOME" = {outcome} ]; then\n')
+        only = f'if [ "$PAI_TASK_OUTCOME" = {outcome} ]; then\n' if outcome else ""
         # No `||` around the subshell: it would switch errexit off inside.
         errexit = "set +o errexit" if each.ignore_failure else "set -o errexit"
-        parts.append(f"(\n{errexit}\n{_body(each)})\n")
-        if not each.ignore_failure:
-            parts.append("status=$?; [ $result -ne 0 ] || result=$status\n")
-        if outcome:
-            parts.append("fi\n")
-    parts.append("\nexit $result\n")
-    return "".join(parts)
+        parts += [(f"\n# {each.prerequisite}, {when}{policy}\n{only}(\n{errexit}\n", None), (_body(each), each)]
+        counted = "" if each.ignore_failure else "status=$?; [ $result -ne 0 ] || result=$status\n"
+        parts.append((f")\n{counted}{'fi' + chr(10) if outcome else ''}", None))
+    parts.append(("\nexit $result\n", None))
+    return parts
 
 
 def _body(each: PlannedCallback) -> str:

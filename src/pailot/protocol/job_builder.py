@@ -72,6 +72,7 @@ def build_job(root: Any, findings: list[Finding], *, lenient: bool, library: Lib
         else:
             entrypoint = _entrypoint(role, renderer, adapted.get(name), chosen, root, lenient, findings)
         roles[name] = role.replace(prerequisites=needed, scope=renderer.scope, entrypoint=entrypoint)
+    findings += used.unknown_requirements(own, shelf)
     return Job(
         name=root["name"],
         task_roles=roles,

@@ -153,6 +153,14 @@ class _Order:
         return None
 
 
+def unknown_requirements(own: Iterable[Prerequisite], shelf: Shelf) -> Iterable[Finding]:
+    """What prerequisites require that is not there, also those that no role uses."""
+    for each in own:
+        for position, name in enumerate(each.require):
+            if not shelf.named(name):
+                yield shelf.missing(name, (*each.path, "require", position))
+
+
 def scope_of(role: TaskRole, needed: Sequence[Prerequisite], shelf: Shelf, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """What the templates of a role can name."""
     scope: dict[str, Any] = {"$parameters": parameters}

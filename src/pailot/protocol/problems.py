@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from typing import Any
 
+    from .reader import Partial
     from .yaml.document import Step
 
 ERROR, WARNING = "error", "warning"
@@ -71,6 +72,8 @@ CODES: dict[str, str] = {
     "openpai-refuses": WARNING,
     "plugin-note": WARNING,
     "place-refused": ERROR,
+    "shell-syntax": WARNING,
+    "shell-syntax-error": ERROR,
     "code-folder": WARNING,
     "auth-file": WARNING,
     "lossy-conversion": WARNING,
@@ -137,11 +140,20 @@ def together(problems: Iterable[Problem], more: int = 0) -> tuple[Problem, ...]:
     return (*told, Rest("more-problems", f"and {more:,} more", file, count=more)) if more else tuple(told)
 
 
+def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Problems that several have found, as they are told: in the order of the file, errors before warnings at the same place."""
+    return together(
+        sorted(problems, key=lambda each: (isinstance(each, Rest), each.file, each.line, each.column, not each.is_error))
+    )
+
+
 class InvalidJob(PailotError):
     """The job file has errors; `problems` lists them, and the warnings: the first `MOST_SHOWN`, and how many more there are."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem], partial: Partial | None = None) -> None:
         self.problems = together(problems)
+        self.partial = partial
+        """What could be read all the same, for a caller that looks for more that is wrong."""
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
     def __reduce__(self) -> tuple[Any, ...]:

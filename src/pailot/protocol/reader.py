@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..values import Value
 from . import checks, lint, overrides, schema, v1
 from .job_builder import build_job
 from .limits import TooMuch
@@ -11,11 +12,13 @@ from .yaml import Document, YamlError, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import TypeAlias
 
+    from .error_recovery import StandIn
     from .model import Job
     from .overrides import Override
+    from .problems import Problem
 
     Library: TypeAlias = Callable[[str], tuple[str, str] | None]
     """Finds a prerequisite by name: (text of its file, where it was found)."""
@@ -72,7 +75,7 @@ def _finish(
         structure = [finding for finding in structure if finding.path != ("secrets",)] + masked
     findings += structure
     findings += lint.ambiguous_scalars(document)
-    job = None
+    job, used = None, None
     legacy = isinstance(document, v1.V1Document)
     try:
         if not any(CODES[finding.code] == ERROR for finding in structure):
@@ -80,29 +83,33 @@ def _finish(
             findings += checks.check(job, root, is_plugin)
             findings += lint.lint(job, root, document.text)
         elif not legacy and len(structure) <= MOST_SHOWN:
-            findings += _found_beside(root, structure, lenient, library, is_plugin)
+            from .error_recovery import stand_in, still_true
+
+            used = stand_in(root, structure)
+            if used is not None:
+                found: list[Finding] = []
+                job = build_job(used.root, found, lenient=lenient, library=library, legacy=False)
+                found += checks.check(job, used.root, is_plugin)
+                findings += still_true(found, used)
     except TooMuch as error:
         findings.append(error.finding)
+        job = None
     origin = Origin(file, document, findings, overridden)
     if job is None or any(CODES[finding.code] == ERROR for finding in findings):
-        raise InvalidJob(origin.warnings())
+        raise InvalidJob(
+            origin.warnings(), Partial(job.replace(origin=Origin(file, document, (), overridden)), used) if job else None
+        )
     return job.replace(origin=origin)
 
 
-def _found_beside(
-    root: object,
-    structure: Sequence[Finding],
-    lenient: bool,
-    library: Library | None,
-    is_plugin: Callable[[str], bool] | None,
-) -> list[Finding]:
-    """What else is wrong in a document that has errors in its structure."""
-    from .error_recovery import repaired, still_true
+class Partial(Value):
+    """What could be read of a job with errors, for those who look for more of them."""
 
-    stand_in = repaired(root, structure)
-    if stand_in is None:
-        return []
-    found: list[Finding] = []
-    job = build_job(stand_in, found, lenient=lenient, library=library, legacy=False)
-    found += checks.check(job, stand_in, is_plugin)
-    return still_true(found, structure)
+    job: Job
+    used: StandIn | None
+
+    def still_true(self, findings: Iterable[Finding]) -> tuple[Problem, ...]:
+        """Those of the findings that are not about what was replaced, with their places."""
+        from .error_recovery import still_true
+
+        return self.job.problems(findings if self.used is None else still_true(findings, self.used))

@@ -64,15 +64,17 @@ def run(
         raise TypeError("token and code are for a server; which one? Without one, tasks start in the folder cwd")
     read = prepared(job, name=name, unique=unique, secrets=secrets, overrides=overrides)
     from ..engines.registry import check
+    from ..loading.shell_syntax import checked
     from ..userruns.launch import prepare
     from ..userruns.supervisor import supervise
 
     chosen = engine or os.environ.get("PAILOT_ENGINE") or "local"
     check(chosen)
+    plan = checked(read, loading.plan(read), runs_here=chosen == "local")
     with _turns:
         made = prepare(
             read,
-            loading.plan(read),
+            plan,
             read.to_yaml(),
             cwd=os.path.abspath(os.fspath(cwd) if cwd is not None else os.getcwd()),
             work_dir=os.fspath(work_dir),

@@ -193,6 +193,43 @@ def test_errors_of_structure_do_not_hide_the_others() -> None:
 
 
 @pytest.mark.parametrize(
+    ("faults", "hidden"),
+    [
+        ([(f"{W}/dockerImage", REMOVE), (f"{W}/dockerimage", "image")], {"template-unresolved"}),
+        ([(f"{W}/dockerImage", "imgae"), (f"{W}/instances", 0)], {"unknown-prerequisite", "template-unresolved"}),
+        ([("prerequisites/1/uri", 3), (f"{W}/prerequisites", ["nope"])], {"unknown-prerequisite", "template-unresolved"}),
+        ([("prerequisites/0/uri", REMOVE), (f"{W}/script", "cod")], {"unknown-prerequisite", "template-unresolved"}),
+        ([("prerequisites/2/callbacks", [{"event": "containerStrat", "commands": ["x"]}])], {"template-unresolved"}),
+        ([("prerequisites/4", {"name": "lone", "type": "script", "require": ["nothing"]}), ("typ", 1)], {"unknown-prerequisite"}),
+        ([(f"{W}/completion", {"minFailedInstances": "x"})], {"template-unresolved"}),
+        ([("parameters", {"lr": 1, "other": 2}), ("secrets", 3)], {"template-unresolved"}),
+        ([("taskRoles/bad-name", BASE["taskRoles"]["worker"]), (f"{W}/data", "sett")], {"unknown-prerequisite"}),
+        ([("extras", {"pailot": {"grace": 1}}), ("defaults", {"deployment": "none"})], {"unknown-deployment"}),
+    ],
+)
+def test_a_fault_hides_no_reference_that_is_wrong(faults: list[tuple[str, Any]], hidden: set[str]) -> None:
+    found = codes(*faults, (f"{W}/commands", ["<% $parameters.rate %>"]))
+    assert hidden <= set(found), found
+
+
+@pytest.mark.parametrize(
+    ("faults", "commands"),
+    [
+        ([("prerequisites/1/uri", {"a": 1})], "<% $data.uri[0] %>"),
+        ([("prerequisites/1/name", REMOVE)], "echo"),
+        ([("parametres", {"lr": 1}), ("parameters", REMOVE)], "<% $parameters.lr %>"),
+        ([("prerequisite", []), ("prerequisites", REMOVE)], "echo"),
+        ([(f"{W}/prerequisites", "set"), (f"{W}/data", REMOVE)], "<% $set.uri %>"),
+        ([("prerequisites/2", "code")], "<% $script.uri %>"),
+        ([("prerequisites/1/name", "my set"), (f"{W}/data", "my set")], "<% $data.uri %>"),
+    ],
+)
+def test_what_may_be_right_is_not_called_wrong(faults: list[tuple[str, Any]], commands: str) -> None:
+    found = codes(*faults, (f"{W}/commands", [commands]))
+    assert {"template-unresolved", "unknown-prerequisite"}.isdisjoint(found), found
+
+
+@pytest.mark.parametrize(
     "faults",
     [
         [("prerequisites/1/type", "dta")],

@@ -29,6 +29,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    from ...loading.shell_syntax import checked
     from ...protocol.export import outgoing
     from ..remote.jobs import print_submitted
 
@@ -36,7 +37,7 @@ def run(args: Namespace) -> int:
     if args.unique:
         job = job.replace(name=f"{job.name}-{os.urandom(3).hex()}")
     if not args.quiet:
-        print_problems(plan(job).warnings, sys.stderr)
+        print_problems(checked(job, plan(job), runs_here=False).warnings, sys.stderr)
     client = need_client(args)
     code = _send_code(args, client) if args.code else ""
     name = job_name(client, client.submit(outgoing(job), code=code) or job.name)

@@ -41,9 +41,11 @@ def run(args: Namespace) -> int:
 
 
 def _problems_of(args: Namespace, file: str) -> Sequence[Problem]:
+    from ...loading.shell_syntax import checked, with_what_bash_says
     from ...planning import plan
 
     try:
-        return plan(load_job(args, file)).warnings
+        job = load_job(args, file)
+        return checked(job, plan(job), runs_here=False).warnings
     except InvalidJob as invalid:
-        return invalid.problems
+        return with_what_bash_says(invalid)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 
-from .errors import PailotError
-from .library import Library, LibraryError, read_place
-from .planning import Plan, check
-from .planning import plan as make_plan
-from .planning.plugins import exists as is_plugin
-from .protocol import InvalidJob, Job, Problem, read
-from .protocol.model import Auth, Origin
-from .protocol.overrides import BadOverride, Override, parse_path
-from .protocol.problems import Finding
-from .protocol.yaml import LIMITS
+from ..errors import PailotError
+from ..library import Library, LibraryError, read_place
+from ..planning import Plan, check, findings
+from ..planning import plan as make_plan
+from ..planning.plugins import exists as is_plugin
+from ..protocol import InvalidJob, Job, Problem, read
+from ..protocol.model import Auth, Origin
+from ..protocol.overrides import BadOverride, Override, parse_path
+from ..protocol.problems import Finding, in_order, path_text
+from ..protocol.yaml import LIMITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,11 +42,25 @@ def read_job(
     `own_files`: whether files that it names (`code`, `authFile`) may be read; not for a job of another user.
     """
     shelf = Library.from_settings(library)
-    job = read(text, file=file, changes=tuple(changes), lenient=lenient, library=shelf.find, is_plugin=is_plugin)
+    try:
+        job = read(text, file=file, changes=tuple(changes), lenient=lenient, library=shelf.find, is_plugin=is_plugin)
+    except InvalidJob as invalid:
+        raise with_what_planning_finds(invalid) from None
     problems = check(job)
     if any(problem.is_error for problem in problems):
         raise InvalidJob((*problems, *job.warnings))
     return _with_registry_auth(_with_code_folder_checked(job)) if own_files else job
+
+
+def with_what_planning_finds(invalid: InvalidJob) -> InvalidJob:
+    """All that is wrong with a job that could not be read: also what planning finds in the rest of it."""
+    if invalid.partial is None:
+        return invalid
+    known = {problem.message for problem in invalid.problems}
+    unknown = {problem.path.removesuffix(".plugin") for problem in invalid.problems if problem.code == "unknown-plugin"}
+    found = [each for each in findings(invalid.partial.job) if path_text(each.path).removesuffix(".parameters") not in unknown]
+    more = [each for each in invalid.partial.still_true(found) if each.message not in known]
+    return InvalidJob(in_order((*invalid.problems, *more)), invalid.partial)
 
 
 def read_text(file: str) -> str:
