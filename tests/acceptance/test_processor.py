@@ -165,7 +165,8 @@ def test_each_instance_has_a_place_of_its_own(here: Path, mounted: bool, monkeyp
     (here / "code").mkdir()
     (here / "code" / "meet.py").write_text(meeting.PROGRAM)
     (here / "code" / "given").write_text("code")
-    job = processor("python3 meet.py", source_dir="code", instance_count=3).run(outputs={"model": "model"}, show_logs=False)
+    with pytest.warns(UserWarning, match="not kept: /ml/output/mine; what is kept: /ml/output/model"):
+        job = processor("python3 meet.py", source_dir="code", instance_count=3).run(outputs={"model": "model"}, show_logs=False)
     assert {index: list(job.logs(index)) for index in range(3)} == meeting.expected(3)
     assert sorted(path.name for path in (here / "model").iterdir()) == ["0", "1", "2"]
 
@@ -613,7 +614,7 @@ def test_a_machine_type_means_resources(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_names_are_unique() -> None:
     made = processor("true")
-    assert len({made._new_name() for _ in range(200)}) == 200
+    assert len({made._gen_job_display_name() for _ in range(200)}) == 200
 
 
 def test_a_command_that_names_ml_is_warned_about_where_it_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -631,3 +632,61 @@ def test_the_example_trains_a_model(here: Path) -> None:
     report = json.loads((here / "example" / "results" / "model" / "report.json").read_text())
     assert report["accuracy"] > 0.8
     assert "accuracy" in done.stdout
+
+
+def test_both_documented_places_of_outputs_are_the_same(here: Path) -> None:
+    if not sandbox.works():
+        pytest.skip("without bubblewrap there is no /ml")
+    command = "echo a >/ml/outputs/data/model/a; echo b >/ml/output/model/b"
+    for count in (1, 2):
+        processor(command, instance_count=count).run(outputs={"model": f"kept{count}"}, show_logs=False)
+        assert sorted(path.name for path in (here / f"kept{count}").iterdir()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("outputs", [{"model": "kept"}, {}])
+def test_what_is_left_elsewhere_below_ml_is_named(here: Path, outputs: dict[str, str]) -> None:
+    command = 'cd "$PAI_WORKING_DIR/.."; echo x >output/lost; mkdir -p result; echo y >result/deep; echo z >usercode/scratch'
+    with pytest.warns(UserWarning, match="left below /ml and not kept: ") as caught:
+        processor(command).run(outputs=outputs, show_logs=False)
+    words = str(caught[-1].message)
+    assert "/ml/output/lost" in words
+    assert "/ml/result/deep" in words
+    assert "scratch" not in words
+
+
+def test_what_subclasses_do_otherwise_is_done(here: Path) -> None:
+    class Mine(Processor):
+        def _gen_job_display_name(self, job_name: str | None = None) -> str:
+            return "my job: 1"
+
+        def _build_algorithm_spec(self, code_input: Any) -> Any:
+            return super()._build_algorithm_spec(code_input).replace(command=["sh", "-c", "cat $PAI_INPUT_A >$PAI_OUTPUT_B/it"])
+
+        def build_inputs(self, inputs: Any, input_channels: Any, default_inputs: Any = None) -> list[dict[str, Any]]:
+            made = super().build_inputs(inputs, input_channels, default_inputs)
+            assert made == [{"Name": "a", "InputUri": "first"}]
+            return [{"Name": "a", "InputUri": "second"}]
+
+        def _training_job_base_output(self, job_name: str) -> str:
+            assert job_name == "my_job__1"
+            return "results"
+
+    (here / "first").write_text("first")
+    (here / "second").write_text("second")
+    made = Mine("image", "false", session=LOCAL)
+    made.set_output_channels([Channel("b")])
+    job = made.run({"a": "first"}, show_logs=False)
+    assert job.training_job_name == "my_job__1"
+    assert (here / "results" / "b" / "it").read_text() == "second"
+    assert job.to_dict()["OutputChannels"] == [{"Name": "b", "OutputUri": "results/b/"}]
+    assert job.to_dict()["Status"] == "Succeed"
+    assert None not in job.to_dict().values()
+    assert made.build_outputs("x", [Channel("b")], {"b": "elsewhere"}) == [{"Name": "b", "OutputUri": "elsewhere"}]
+
+
+def test_that_requirements_are_being_installed_is_said(here: Path) -> None:
+    wheel(here / "wheels", "pailot_probe", "1.0")
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(here / "wheels")}
+    made = processor("true", requirements=["pailot_probe"], environments=offline)
+    assert "installing the requirements" in str(made.run(show_logs=False).run.logs())
+    assert "installing the requirements" not in str(made.run(show_logs=False).run.logs())  # they are there already

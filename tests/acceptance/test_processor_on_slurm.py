@@ -33,7 +33,8 @@ def test_instances_on_several_nodes(here: Path) -> None:
     (here / "code" / "meet.py").write_text(meeting.PROGRAM)
     (here / "code" / "given").write_text("code")
     (here / "set").write_text("data")
-    command = 'pwd; cat "$PAI_INPUT_SET"; echo; python3 meet.py'
+    other = "/ml/outputs/data/model" if sandbox.works() else "$PAI_OUTPUT_MODEL"
+    command = f'pwd; cat "$PAI_INPUT_SET"; echo; python3 meet.py; touch {other}/other'
     job = Processor("image", command, "code", instance_count=3, session=SLURM).run(
         {"set": "set"}, {"model": "model"}, show_logs=False
     )
@@ -42,7 +43,7 @@ def test_instances_on_several_nodes(here: Path) -> None:
         where, *rest = job.logs(index)
         assert rest == ["data", *lines]
         assert where == f"{inside}/usercode" if inside else where.endswith(f"worker-{index}/ml/usercode")
-    assert sorted(path.name for path in (here / "model").iterdir()) == ["0", "1", "2"]
+    assert sorted(path.name for path in (here / "model").iterdir()) == ["0", "1", "2", "other"]
     assert TrainingJob.get(job.id, SLURM).describe()["Status"] == "Succeed"
 
 

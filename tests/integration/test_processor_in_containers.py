@@ -39,6 +39,7 @@ def test_the_contract_in_a_container(here: Path) -> None:
         "print(os.getcwd(), open('/ml/input/data/set/one').read(), open(os.environ['PAI_INPUT_FILE']).read())\n"
         "print(json.load(open('/ml/input/config/hyperparameters.json')), os.environ['PAI_OUTPUT_MODEL'])\n"
         "open('/ml/output/model/result', 'w').write('made inside')\n"
+        "open('/ml/outputs/data/model/other', 'w').write('made inside, too')\n"
     )
     (here / "set").mkdir()
     (here / "set" / "one").write_text("1")
@@ -46,6 +47,7 @@ def test_the_contract_in_a_container(here: Path) -> None:
     job = made.run({"set": "set", "file": "set/one"}, {"model": "model"}, show_logs=False)
     assert list(job.logs()) == ["/ml/usercode 1 1", "{'rate': '2'} /ml/output/model/"]
     assert (here / "model" / "result").read_text() == "made inside"
+    assert (here / "model" / "other").read_text() == "made inside, too"
     assert (here / "model" / "result").stat().st_uid == os.getuid()
     with pytest.raises(UnexpectedStatusException) as caught:
         Processor(IMAGE, ["sh", "-c", "exit 8"], session=DOCKER).run(show_logs=False)
@@ -57,7 +59,8 @@ def test_each_instance_has_a_container_of_its_own(here: Path) -> None:
     (here / "code" / "meet.py").write_text(meeting.PROGRAM)
     (here / "code" / "given").write_text("code")
     made = Processor(IMAGE, "python3 meet.py", "code", session=DOCKER, instance_count=2)
-    job = made.run(outputs={"model": "model"}, show_logs=False)
+    with pytest.warns(UserWarning, match="not kept: /ml/output/mine; what is kept: /ml/output/model"):
+        job = made.run(outputs={"model": "model"}, show_logs=False)
     assert {index: list(job.logs(index)) for index in range(2)} == meeting.expected(2)
     assert sorted(path.name for path in (here / "model").iterdir()) == ["0", "1"]
 

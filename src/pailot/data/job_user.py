@@ -36,6 +36,7 @@ _OURS = (
     ".folders",
     ".ml_folders",
     ".ml_mounts",
+    ".ml_strays",
     ".provisions",
     ".unpacking",
     ".upload",

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .rules import Rules
 
 INSIDE = "/ml"
+OTHER_OUTPUTS = "outputs/data"
+"""Where the documentation of Alibaba's `Processor.run` has the outputs; that of the class has them in `output`."""
 
 
 class Filled(Value):
@@ -57,8 +59,9 @@ def make(
     What is on this machine is shown by links, unless it is `mounted` there, for reading only, by a container or sandbox. On a
     server it is always a link: what a path leads to may be another thing by the time it is mounted.
     """
-    for part in ("usercode", "input/config", "input/data", *(f"output/{each}" for each in channels.outputs)):
+    for part in ("usercode", "input/config", "input/data", "output", *(f"output/{each}" for each in channels.outputs)):
         os.makedirs(os.path.join(folder, part), exist_ok=True)
+    show_outputs_twice(folder)
     if channels.hyperparameters is not None:
         import json
 
@@ -85,6 +88,14 @@ def make(
             seen.append((path, place))
             _show(path, os.path.join(folder, place), mounted=mounted and not rules.server)
     return Filled(seen, files)
+
+
+def show_outputs_twice(folder: str) -> None:
+    """Outputs have two places in Alibaba's documentation: they are the same folders."""
+    place = os.path.join(folder, OTHER_OUTPUTS)
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    if not os.path.lexists(place):
+        os.symlink("../output", place)
 
 
 def _show(path: str, place: str, *, mounted: bool) -> None:

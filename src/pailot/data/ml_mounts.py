@@ -66,7 +66,11 @@ class View(Value):
 
     def parts(self) -> list[tuple[str, str]]:
         """The same, one by one, for programs that do not follow links."""
-        return [*self._each(self.own, (CODE, CONFIGURATION)), *self._each(self.shared, _of_all(self.chosen))]
+        other = [
+            (os.path.join(self.shared, "output", name), f"{ml_folders.INSIDE}/{ml_folders.OTHER_OUTPUTS}/{name}")
+            for name in self.chosen.outputs
+        ]
+        return [*self._each(self.own, (CODE, CONFIGURATION)), *self._each(self.shared, _of_all(self.chosen)), *other]
 
     def _each(self, folder: str, places: Sequence[str]) -> list[tuple[str, str]]:
         return [(os.path.join(folder, place), f"{ml_folders.INSIDE}/{place}") for place in places]
@@ -88,6 +92,7 @@ def fill(views: Mapping[tuple[str, int], View], *, mounted: bool) -> None:
         for part in (CODE, CONFIGURATION):
             shutil.copytree(os.path.join(each.shared, part), os.path.join(each.own, part), symlinks=True)
         os.mkdir(os.path.join(each.own, "output"))
+        ml_folders.show_outputs_twice(each.own)
         for place in _of_all(each.chosen):
             if mounted:
                 os.mkdir(os.path.join(each.own, place))

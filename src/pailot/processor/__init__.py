@@ -35,13 +35,13 @@ if TYPE_CHECKING:
         UserVpcConfig,
     )
     from .channels import CpfsFileSystemInput, FileSystemInput, FileSystemInputBase
-    from .errors import InvalidProcessor, UnexpectedStatusException
+    from .errors import InvalidProcessor, UnExpectedStatusException, UnexpectedStatusException
     from .job import TrainingJob, TrainingJobStatus
     from .processor import Processor
     from .session import Session, get_default_session, setup_default_session
 
 _HOMES = {
-    "errors": "InvalidProcessor UnexpectedStatusException",
+    "errors": "InvalidProcessor UnExpectedStatusException UnexpectedStatusException",
     "channels": "CpfsFileSystemInput FileSystemInput FileSystemInputBase",
     "job": "TrainingJob TrainingJobStatus",
     "processor": "Processor",
@@ -78,6 +78,7 @@ __all__ = [
     "SpotStrategy",
     "TrainingJob",
     "TrainingJobStatus",
+    "UnExpectedStatusException",
     "UnexpectedStatusException",
     "UriInput",
     "UriOutput",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from enum import Enum, StrEnum
 
 from ..values import Value
@@ -9,14 +11,31 @@ from .errors import InvalidProcessor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any, Self
 
 
 class Record(Value):
-    """Base of the records."""
+    """Base of the records. What a field holds may be given as a mapping, or as a record of Alibaba's own."""
 
     _spelled = {"": ""}
+    _kinds = dict[str, "type[Record] | type[StrEnum]"]()
+    """Of what kind a field is, or each item of its list."""
+
+    @classmethod
+    def _make_init(cls) -> None:
+        super()._make_init()
+        if not cls._kinds:
+            return
+        plain = cls.__init__
+
+        @functools.wraps(plain)
+        def made(self: Record, *arguments: Any, **named: Any) -> None:
+            plain(self, *arguments, **named)
+            for name, kind in cls._kinds.items():
+                self.__dict__[name] = _adopt_all(kind, self.__dict__[name])
+
+        cls.__init__ = made  # type: ignore[method-assign, assignment]  # as `Value` does
 
     def to_dict(self) -> dict[str, Any]:
         """As in the API: PascalCase names, nothing that is None."""
@@ -29,8 +48,42 @@ class Record(Value):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Make one from what `to_dict` returns; unknown names are left out."""
-        known = {cls._spelled.get(name) or _pascal(name): name for name in cls._fields}
+        known = cls._names()
         return cls(**{known[key]: value for key, value in values.items() if key in known})
+
+    @classmethod
+    def _names(cls) -> dict[str, str]:
+        """Fields by the names of the API."""
+        return {cls._spelled.get(name) or _pascal(name): name for name in cls._fields}
+
+    @classmethod
+    def _required(cls) -> set[str]:
+        return {name for name in cls._fields if not hasattr(cls, name)}
+
+
+def adopt(kind: type[Record], value: Any) -> Any:
+    """The record that a value means: a mapping with its fields in either spelling, or Alibaba's own; else the value itself."""
+    if value is None or isinstance(value, kind):
+        return value
+    if isinstance(value, Mapping):
+        names = {**kind._names(), **{name: name for name in kind._fields}}
+        if not value.keys() <= names.keys():
+            return value
+        found = {names[key]: each for key, each in value.items()}
+    else:
+        found = {name: getattr(value, name) for name in kind._fields if hasattr(value, name)}
+    return kind(**found) if kind._required() <= found.keys() else value
+
+
+def _adopt_all(kind: type[Record | StrEnum], value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_adopt_all(kind, each) for each in value]
+    if issubclass(kind, Record):
+        return adopt(kind, value)
+    try:
+        return kind(getattr(value, "value", value))
+    except ValueError:
+        return value  # who uses it says that there is no such word
 
 
 class JobType:
@@ -81,6 +134,7 @@ class OssLocation(Record):
 class CodeDir(Record):
     location_value: OssLocation | dict[str, Any]
     location_type: str
+    _kinds = {"location_value": OssLocation}
 
 
 class HyperParameter(Record):
@@ -101,6 +155,7 @@ class ComputeResource(Record):
     ecs_spec: str | None = None
     instance_count: int | None = None
     instance_spec: InstanceSpec | None = None
+    _kinds = {"instance_spec": InstanceSpec}
 
 
 class UriInput(Record):
@@ -159,11 +214,19 @@ class AlgorithmSpec(Record):
     code_dir: CodeDir | None = None
     customization: dict[str, Any] | None = None
     _spelled = {"hyperparameter_definitions": "HyperParameters"}
+    _kinds = {
+        "output_channels": Channel,
+        "input_channels": Channel,
+        "metric_definitions": MetricDefinition,
+        "hyperparameter_definitions": HyperParameterDefinition,
+        "code_dir": CodeDir,
+    }
 
 
 class SpotSpec(Record):
     spot_strategy: SpotStrategy
     spot_discount_limit: float | None = None
+    _kinds = {"spot_strategy": SpotStrategy}
 
 
 def _pascal(name: str) -> str:

@@ -8,7 +8,7 @@ import re
 from ..data.errors import DataError
 from ..data.filesystems import check_driver, has_credentials, probe_input, probe_output, shown
 from ..settings import Settings
-from .alibaba_types import DatasetConfig, UriInput, UriOutput
+from .alibaba_types import DatasetConfig, UriInput, UriOutput, adopt
 from .errors import InvalidProcessor
 
 TYPE_CHECKING = False
@@ -91,7 +91,38 @@ def mounted(key: str, mounts: Mapping[str, Any], what: str) -> str:
     return str(mounts[key])
 
 
+def record_of(name: str, value: Any, region: str, kind: str) -> Record:
+    """What a job's record shows of an input or output ('input', 'output'); nothing is looked for yet."""
+    record, uri = _resolve(name, value, region, kind)
+    return record or (UriInput(name, uri) if kind == "input" else UriOutput(name, uri))
+
+
+def adopted(value: Any) -> Any:
+    """An input or output as one of our records; a subclass may have made of it what it likes."""
+    found = _of_theirs(value)
+    if not isinstance(found, DatasetConfig | UriInput | UriOutput) or not found.name:
+        raise InvalidProcessor(f"an input or output should have a Name, and an InputUri, OutputUri or DatasetId, is {value!r}")
+    return found
+
+
+def _of_theirs(value: Any) -> Any:
+    """A record or file system of Alibaba's own SDK as ours."""
+    if isinstance(value, str | os.PathLike) or value is None:
+        return value
+    if hasattr(value, "protocol_service_id") and hasattr(value, "export_id"):
+        return CpfsFileSystemInput(value.file_system_id, value.protocol_service_id, value.export_id)
+    if hasattr(value, "file_system_id"):
+        return FileSystemInput(value.file_system_id, getattr(value, "directory_path", None))
+    for kind in (DatasetConfig, UriInput, UriOutput):
+        found = adopt(kind, value)
+        if found is not value:
+            return found
+    return value
+
+
 def _resolve(name: str, value: Any, region: str, kind: str) -> tuple[Record | None, str]:
+    if not isinstance(value, FileSystemInputBase):
+        value = _of_theirs(value)
     if isinstance(value, FileSystemInputBase):
         value = value.to_input_uri(region)
     if isinstance(value, DatasetConfig):

@@ -48,10 +48,15 @@ def check(given: Processor) -> None:
         ("experiment_config", given.experiment_config, ExperimentConfig),
     ):
         if value is not None and not isinstance(value, kind):
-            raise InvalidProcessor(f"{name} should be a {kind.__name__}, is {value!r}")
+            raise InvalidProcessor(f"{name} should be a {kind.__name__}, is {described(value)}")
     for each in given.metric_definitions:
         _check_metric(each)
     priority(given.settings.get("Priority"))
+
+
+def described(value: object) -> str:
+    """A value with the module of its type: others have types of the same names."""
+    return f"{value!r} ({type(value).__module__}.{type(value).__qualname__})"
 
 
 def _check_command(command: Any) -> None:

@@ -41,3 +41,7 @@ class UnexpectedStatusException(RunError):
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.message, self.status, self.job, self.task, self.exit_code, self.reason, self.last_lines)
         return type(self), fields
+
+
+UnExpectedStatusException = UnexpectedStatusException
+"""As the documentation of Alibaba's `Processor.run` spells it."""

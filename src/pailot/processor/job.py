@@ -166,6 +166,7 @@ class TrainingJob:
             raise
         record = self.run.describe()
         status = self._status(record)
+        self._warn_of_what_is_lost()
         if status != TrainingJobStatus.Succeed:
             reason = record.get("reason") or ""
             raise UnexpectedStatusException(
@@ -177,6 +178,16 @@ class TrainingJob:
                 reason,
                 record.get("lastLines") or (),
             )
+
+    def _warn_of_what_is_lost(self) -> None:
+        """Files in places below /ml where nothing is kept."""
+        import warnings
+
+        from ..data.ml_strays import WORDS
+
+        for event in self.run.events():
+            if event.kind == "waiting" and str(event.details.get("reason")).startswith(WORDS):
+                warnings.warn(f"{self.training_job_name}: {event.details['reason']}", stacklevel=4)
 
     def _wait(self, show_logs: bool, timeout: float | None) -> None:
         import time
@@ -257,6 +268,16 @@ class TrainingJob:
                 for task in node["tasks"]
             ],
         }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields of the job as Alibaba's SDK writes them: PascalCase names, nothing that is None."""
+        theirs = (
+            "AlgorithmSpec", "ComputeResource", "Scheduler", "ExperimentConfig", "InputChannels", "OutputChannels",
+            "HyperParameters", "Labels", "TrainingJobId", "TrainingJobName", "WorkspaceId", "TrainingJobUrl", "Status",
+            "ReasonCode", "ReasonMessage",
+        )  # fmt: skip
+        found = self.describe()
+        return {name: found[name] for name in theirs if found[name] is not None}
 
     def output_path(self, channel_name: str = "model") -> str:
         """Where an output channel is brought to: a URI, or the id of a data set."""

@@ -26,6 +26,7 @@ from .alibaba_types import (
     SchedulerConfig,
     SpotSpec,
     UserVpcConfig,
+    adopt,
 )
 from .errors import InvalidProcessor, UnexpectedStatusException
 from .job import LABEL, TrainingJob
@@ -46,14 +47,38 @@ if TYPE_CHECKING:
 HERE = ("local", "docker")
 """The engines of this machine."""
 _OTHER = re.compile(r"[^A-Za-z0-9_]")
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
+"""What no name of a job holds."""
 
 
 class Processor:
     """A processing job, with the arguments of Alibaba's `pai.processor.Processor`.
 
-    A text as `command` is run by `sh -c`, a list as exactly that program and its arguments. `source_dir` is a folder, a URI,
-    or a git source: `{"repo": …, "branch": …, "commit": …, "token": …, "source_dir": "folder in it"}`. Making one starts
-    nothing and opens no connection; it can be subclassed and pickled.
+    Making one starts nothing and opens no connection; it can be subclassed and pickled. The command finds its code in
+    /ml/usercode and its inputs in /ml/input/data/NAME, and leaves its results in /ml/output/NAME.
+
+    Args:
+        image_uri: The image that the command runs in; the engine `local` uses none.
+        command: A text is run by `sh -c`; a list is exactly that program and its arguments.
+        source_dir: The code: a folder, a file, a URI, or a git source: `{"repo": …, "branch": …, "commit": …, "token": …,
+            "source_dir": "folder in it"}`. The command starts in a copy of it.
+        job_type: How the instances find each other: PyTorchJob (default), TFJob, XGBoostJob or MPIJob.
+        parameters: Hyperparameters: PAI_HPS_NAME, PAI_HPS, PAI_USER_ARGS, and /ml/input/config/hyperparameters.json.
+        environments: Variables of the command.
+        requirements: Python packages that are installed before the command runs, after those of requirements.txt.
+        max_run_time: Seconds after which the job is stopped.
+        base_job_name: What the names of its jobs begin with; by default the name of the class in small letters.
+        output_path: The folder or URI below which outputs are kept that `run` is given no place for.
+        instance_type: A machine of Alibaba's, for its CPUs, memory and GPUs; `local` and `local_gpu` are this machine, in
+            containers where an engine for them is found.
+        spot_spec: Without effect here; a warning says so.
+        resource_type: `General` or `Lingjun`; the second is without effect here, and a warning says so.
+        instance_count: The number of instances; 1 by default.
+        user_vpc_config: Without effect here; a warning says so.
+        experiment_config: The experiment whose place in the setting `experiments` outputs go to, unless `output_path` is given.
+        settings: Of Alibaba's settings, `Priority` (1 to 9) has a meaning where there is a queue.
+        labels: Texts by which its jobs are found again.
+        session: Where jobs run and where outputs go; the default session if it is None.
     """
 
     def __init__(
@@ -90,28 +115,43 @@ class Processor:
         self.base_job_name = base_job_name or type(self).__name__.lower()
         self.output_path = os.fspath(output_path) if output_path is not None else None
         self.instance_type, self.instance_count = instance_type, 1 if instance_count is None else instance_count
-        self.spot_spec, self.user_vpc_config, self.experiment_config = spot_spec, user_vpc_config, experiment_config
+        self.spot_spec: SpotSpec | None = adopt(SpotSpec, spot_spec)
+        self.user_vpc_config: UserVpcConfig | None = adopt(UserVpcConfig, user_vpc_config)
+        self.experiment_config: ExperimentConfig | None = adopt(ExperimentConfig, experiment_config)
         try:
-            self.resource_type = None if resource_type is None else ResourceType(resource_type)
+            self.resource_type = None if resource_type is None else ResourceType(getattr(resource_type, "value", resource_type))
         except ValueError:
             known = ", ".join(each.value for each in ResourceType)
             raise InvalidProcessor(f"there is no resource type '{resource_type}'; there is {known}") from None
         self.settings, self.labels = checks.mapping("settings", settings), checks.mapping("labels", labels)
-        self.session = session
+        self._session = session
         self.metric_definitions: list[MetricDefinition] = []
         self._input_channels: list[Channel] = []
         self._output_channels: list[Channel] = []
         self._jobs: list[TrainingJob] = []
 
+    @property
+    def session(self) -> Session:
+        """Where its jobs run; the default session, unless it was given one."""
+        return self._session or get_default_session()
+
+    @session.setter
+    def session(self, session: Session | None) -> None:
+        self._session = session
+
+    def __repr__(self) -> str:
+        latest = f", latest_job={self._jobs[-1].training_job_id!r}" if self._jobs else ""
+        return f"{type(self).__name__}({self.image_uri!r}, {self.command!r}, instance_type={self.instance_type!r}{latest})"
+
     # Channels
 
     def set_input_channels(self, channels: list[Channel]) -> None:
         """Declare the inputs; from then on others are refused, and required ones must be given."""
-        self._input_channels = list(channels)
+        self._input_channels = [adopt(Channel, each) for each in channels]
 
     def set_output_channels(self, channels: list[Channel]) -> None:
         """Declare the outputs; each has a place even if `run` is given none."""
-        self._output_channels = list(channels)
+        self._output_channels = [adopt(Channel, each) for each in channels]
 
     # Running
 
@@ -162,12 +202,13 @@ class Processor:
     # Before the start
 
     def _start(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any], *, quiet: bool) -> TrainingJob:
-        session = self.session or get_default_session()
+        session = self.session
         checks.check(self)
         code_archive.check_source(self.source_dir)
-        name = self._new_name()
-        found_in = self._inputs(inputs, session)
-        found_out = self._outputs(outputs, session, name)
+        name = _NO_NAME.sub("_", self._gen_job_display_name())
+        spec = self._build_algorithm_spec(self._code_dir())
+        found_in = self._places("input", self.build_inputs(dict(inputs), spec.input_channels), session)
+        found_out = self._places("output", self.build_outputs(name, spec.output_channels, dict(outputs)), session)
         engine = None if session.server else session.engine_for(self.instance_type)
         machine = machine_of(self.instance_type, self.instance_count, here=engine in HERE)
         if engine is not None:
@@ -177,7 +218,8 @@ class Processor:
             if engine == "openpai":
                 raise InvalidProcessor("the engine 'openpai' has no /ml for a Processor; use a Pailot server, or another engine")
         self._warn(engine, chosen=session.named_engine() is not None)
-        wanted = _Wanted(name, engine, machine, found_in, found_out, self._description(found_in, found_out, session, name))
+        description = self._description(spec, found_in, found_out, session, name)
+        wanted = _Wanted(name, engine, machine, spec, found_in, found_out, description)
         self._job(wanted, None, "", sent=False)  # whatever is wrong with it is said before anything is fetched or sent
         with _Folder() as scratch:
             code, listed = self._code(scratch)
@@ -198,12 +240,12 @@ class Processor:
 
         place = {None: SERVER, "local": packages.HERE, "slurm": NODE}.get(wanted.engine, CONTAINER)
         commands, parameters = entry_script.commands(
-            self.command,
-            self.job_type,
+            wanted.spec.command,
+            wanted.spec.job_type,
             self.requirements,
             listed,
             place=place,
-            image=self.image_uri,
+            image=wanted.spec.image,
             code_in_cwd=sent,
         )
         priority = checks.priority(self.settings.get("Priority"))
@@ -214,7 +256,7 @@ class Processor:
             {
                 entry_script.ROLE: TaskRole(
                     commands=commands,
-                    image=self.image_uri,
+                    image=wanted.spec.image,
                     instances=self.instance_count,
                     cpu=machine.cpu,
                     memory_mb=machine.memory_mb,
@@ -254,31 +296,71 @@ class Processor:
         for each in checks.warnings(self, engine, chosen=chosen):
             warnings.warn(each, stacklevel=4)
 
-    def _new_name(self) -> str:
+    # What a subclass may do otherwise
+
+    def _gen_job_display_name(self, job_name: str | None = None) -> str:
         """A name of its own for each job: the base name, the time, six random letters and digits."""
+        if job_name:
+            return job_name
         import time
 
         base = _OTHER.sub("_", self.base_job_name)
         letters = "".join("abcdefghijklmnopqrstuvwxyz0123456789"[byte % 36] for byte in os.urandom(6))
         return f"{base}_{time.strftime('%Y%m%d_%H%M%S')}_{letters}"
 
-    def _inputs(self, given: Mapping[str, Any], session: Session) -> dict[str, tuple[Record, str]]:
-        _refuse_unknown("input", given, self._input_channels)
-        missing = [each.name for each in self._input_channels if each.required and each.name not in given]
+    def _build_algorithm_spec(self, code_input: CodeDir | None) -> AlgorithmSpec:
+        """What runs: command, image, job type and the declared channels."""
+        return AlgorithmSpec(
+            command=entry_script.words_of(self.command),
+            image=self.image_uri,
+            job_type=self.job_type,
+            input_channels=list(self._input_channels),
+            output_channels=list(self._output_channels),
+            code_dir=code_input,
+        )
+
+    def build_inputs(
+        self,
+        inputs: dict[str, Any] | None,
+        input_channels: Sequence[Channel],
+        default_inputs: Sequence[Any] | None = None,
+    ) -> list[dict[str, Any]]:
+        """The inputs as the API spells them; those of `default_inputs` stand for what was not given."""
+        given = dict(inputs or {})
+        for each in default_inputs or ():
+            record = channels.adopted(each)
+            given.setdefault(str(record.name), record)
+        _refuse_unknown("input", given, input_channels)
+        missing = [each.name for each in input_channels if each.required and each.name not in given]
         if missing:
             raise InvalidProcessor(f"the input channel '{missing[0]}' is required, and nothing was given for it")
-        far, here = _is_far(session.server), session.server is None
-        return {name: channels.resolve_input(name, value, session.region_id, far=far, here=here) for name, value in given.items()}
+        return [channels.record_of(name, value, self.session.region_id, "input").to_dict() for name, value in given.items()]
 
-    def _outputs(self, given: Mapping[str, Any], session: Session, name: str) -> dict[str, tuple[Record, str]]:
-        _refuse_unknown("output", given, self._output_channels)
-        wanted = {each.name: given.get(each.name) for each in self._output_channels} | dict(given)
+    def build_outputs(
+        self, job_name: str, output_channels: Sequence[Channel], outputs: dict[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
+        """The outputs as the API spells them: all that are declared or given. Those without a place get one of the job's."""
+        given = dict(outputs or {})
+        _refuse_unknown("output", given, output_channels)
+        wanted = {each.name: given.get(each.name) for each in output_channels} | given
+        unplaced = any(value is None for value in wanted.values())
+        base = self._training_job_base_output(job_name).rstrip("/") if unplaced else ""
+        region = self.session.region_id
+        return [
+            channels.record_of(name, f"{base}/{name}/" if value is None else value, region, "output").to_dict()
+            for name, value in wanted.items()
+        ]
+
+    def _training_job_base_output(self, job_name: str) -> str:
+        """Below this the outputs of a job are kept that were given no place."""
+        return f"{self._output_base(self.session).rstrip('/')}/{job_name}"
+
+    def _places(self, kind: str, described: Sequence[Any], session: Session) -> dict[str, tuple[Record, str]]:
+        """Where channels are, by their names: found, and checked as far as they can be from here."""
+        resolve = channels.resolve_input if kind == "input" else channels.resolve_output
         far, here = _is_far(session.server), session.server is None
-        base = f"{self._output_base(session).rstrip('/')}/{name}" if any(value is None for value in wanted.values()) else ""
-        return {
-            key: channels.resolve_output(key, f"{base}/{key}/" if value is None else value, session.region_id, far=far, here=here)
-            for key, value in wanted.items()
-        }
+        records = [channels.adopted(each) for each in described]
+        return {str(each.name): resolve(str(each.name), each, session.region_id, far=far, here=here) for each in records}
 
     def _output_base(self, session: Session) -> str:
         """output_path, else the experiment's artifacts, else the session's storage."""
@@ -309,15 +391,16 @@ class Processor:
         return CodeDir(git.describe(self.source_dir), "git")
 
     def _description(
-        self, found_in: Mapping[str, tuple[Record, str]], found_out: Mapping[str, tuple[Record, str]], session: Session, name: str
+        self,
+        spec: AlgorithmSpec,
+        found_in: Mapping[str, tuple[Record, str]],
+        found_out: Mapping[str, tuple[Record, str]],
+        session: Session,
+        name: str,
     ) -> dict[str, Any]:
-        spec = AlgorithmSpec(
-            command=entry_script.words_of(self.command),
-            image=self.image_uri,
-            job_type=self.job_type,
-            input_channels=self._input_channels or [Channel(each) for each in found_in],
-            output_channels=self._output_channels or [Channel(each) for each in found_out],
-            code_dir=self._code_dir(),
+        spec = spec.replace(
+            input_channels=spec.input_channels or [Channel(each) for each in found_in],
+            output_channels=spec.output_channels or [Channel(each) for each in found_out],
         )
         given = {
             "Environments": dict(self.environments),
@@ -350,6 +433,7 @@ class _Wanted(Value):
     name: str
     engine: str | None
     machine: Machine
+    spec: AlgorithmSpec
     inputs: Mapping[str, tuple[Record, str]]
     outputs: Mapping[str, tuple[Record, str]]
     description: Mapping[str, Any]

@@ -22,6 +22,7 @@ HERE, CONTAINER, NODE, SERVER = "here", "container", "node", "server"
 
 FILE = "requirements.txt"
 _FAILED = '{ echo "the requirements could not be installed" >&2; exit 1; }'
+_SAID = 'echo "installing the requirements; this may take a while" >&2'
 _PATHS = 'printf \'%s\\n\' {known} >"$(echo "$environment"/lib/python3*/site-packages)/of-the-user.pth"'
 _ON_PATHS = re.compile(r"\s*(-r|-c|-e|--requirement|--constraint|--editable|\.|/|~|file:)|.*@\s*(file:|\.|/)")
 """A line that names other files, whose content no name of an environment tells."""
@@ -31,7 +32,7 @@ _ENVIRONMENT = """\
 mkdir -p "${{environment%/*}}"
 (
     flock 9 && {{ [ -e "$environment/.complete" ] || {{
-        rm -rf "$environment" && {python} -m venv --system-site-packages {without} "$environment" &&
+        {said} && rm -rf "$environment" && {python} -m venv --system-site-packages {without} "$environment" &&
             {paths} &&
             {install} &&
             touch "$environment/.complete"
@@ -42,7 +43,8 @@ export VIRTUAL_ENV="$environment" PATH="$environment/bin:$PATH\""""
 
 def install(arguments: Sequence[str], file: str | None, place: str, image: str) -> str:
     """The commands that install them; `file` is the text of the file, None where only the task can tell."""
-    in_image = f"{{ {_steps('python3 -m pip', arguments, file)}; }} || {_FAILED}"
+    said = _SAID if arguments or file else f"[ ! -e {FILE} ] || {_SAID}"
+    in_image = f"{said}\n{{ {_steps('python3 -m pip', arguments, file)}; }} || {_FAILED}"
     # A user who is not root gets them into the home that the container has for him.
     in_image = f'export PIP_BREAK_SYSTEM_PACKAGES=1 PIP_ROOT_USER_ACTION=ignore PATH="$PATH:${{HOME:-}}/.local/bin"\n{in_image}'
     if place == CONTAINER:
@@ -78,6 +80,7 @@ def _own(arguments: Sequence[str], file: str | None, place: str, image: str) -> 
     python = shlex.quote(sys.executable) if place == HERE and sys.executable else "python3"
     return _ENVIRONMENT.format(
         choose=choose,
+        said=_SAID,
         python=python,
         paths=_PATHS.format(known=shlex.join(known)) if known else ":",
         without="--without-pip" if ours else "",

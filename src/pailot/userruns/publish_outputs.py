@@ -124,6 +124,7 @@ def _give_journal(attempt: str, run_as: str) -> None:
 
 
 def _publish(channels: Channels, attempt: str, around: LaunchContext, news: News) -> dict[str, object]:
+    from ..data.ml_strays import left_behind
     from ..data.upload import publish
 
     _clean_earlier(attempt, around.rules)
@@ -132,7 +133,14 @@ def _publish(channels: Channels, attempt: str, around: LaunchContext, news: News
         notes = publish(channels.targets, folder, around.cwd, _journal(attempt), news.tell, around.rules)
     except PailotError as error:
         return {"error": str(error), "notes": []}
-    return {"error": "", "notes": notes}
+    return {"error": "", "notes": [*notes, *left_behind(channels, _seen_as_ml(attempt))]}
+
+
+def _seen_as_ml(attempt: str) -> list[str]:
+    """The folders that tasks saw as /ml; what they share first."""
+    tasks = os.path.join(attempt, layout.TASKS)
+    each = sorted(os.listdir(tasks)) if os.path.isdir(tasks) else []
+    return [os.path.join(attempt, layout.ML), *(os.path.join(tasks, name, layout.ML) for name in each)]
 
 
 def _clean_earlier(attempt: str, rules: Rules) -> None:
