@@ -25,7 +25,7 @@ class Setting(Value):
     kind: str = "text"
 
 
-RATE_LIMITS = "all=600/60, list=120/60, submit=3600/3600"
+RATE_LIMITS = "all=600/60, list=120/60, submit=3600/3600, check=600/60"
 """OpenPAI's: everything 600 a minute for an address, job lists 120 a minute and submissions 3600 an hour for a user."""
 
 SETTINGS = (

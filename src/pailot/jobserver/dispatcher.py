@@ -61,11 +61,14 @@ class Entry:
 
     @property
     def request(self) -> Request:
-        record = self.record
-        name = f"{record.user}~{record.name}"
-        priority = record.priority or "test"
-        amounts = (record.cpus, record.memory_mb, record.gpus)
-        return Request(record.id, name, *amounts, priority, record.vc, record.submitted, user=record.user)
+        return request_of(self.record)
+
+
+def request_of(record: JobRecord) -> Request:
+    """What a job asks of the queue."""
+    name, priority = f"{record.user}~{record.name}", record.priority or "test"
+    amounts = (record.cpus, record.memory_mb, record.gpus)
+    return Request(record.id, name, *amounts, priority, record.vc, record.submitted, user=record.user)
 
 
 class Dispatcher:

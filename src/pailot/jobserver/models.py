@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from ..scheduling.queue import Reason
     from .skus import Sku
+    from .submission import Prepared
 
 
 class Caller(Value):
@@ -20,6 +22,26 @@ class Caller(Value):
     name: str
     admin: bool = False
     clusters: frozenset[str] = frozenset(("default",))
+
+
+class Holder(Value):
+    """A job that has what another one waits for."""
+
+    job: str
+    user: str
+    virtual_cluster: str
+    cpus: float
+    memory_mb: int
+    gpus: int
+    since: float | None
+
+
+class Checked(Value):
+    """What would become of a job file: it lives in memory only, since secrets are in it."""
+
+    prepared: Prepared
+    reason: Reason
+    name_taken: bool = False
 
 
 class Event(Value):

@@ -33,10 +33,10 @@ from .accounts import DEFAULT_CLUSTER
 from .alerts import Alerts, counted, seen_by
 from .batched_writer import Writer
 from .code import CodeStore, Quota
-from .dispatcher import QUEUED, SETTLING, Dispatcher, Entry
+from .dispatcher import QUEUED, SETTLING, Dispatcher, Entry, request_of
 from .errors import BadRequest, Conflict, Forbidden, Invalid, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
 from .logs import Log
-from .models import CapacityReport, ClusterRules, ClusterUse, Shares, Standing, TaskView
+from .models import CapacityReport, Checked, ClusterRules, ClusterUse, Holder, Shares, Standing, TaskView
 from .notifications import Notices
 from .policy import Policy
 from .reading_pool import SMALL_TEXT, ReadingPool
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from typing import Any, ParamSpec, TypeVar
 
     from ..scheduling.capacity import Capacity
+    from ..scheduling.queue import Reason
     from ..settings import Settings
     from ..store.server import ServerStore
     from .alerts import Alert
@@ -133,20 +134,24 @@ class Team:
         code: str | None = None,
         name: str | None = None,
         secrets: Mapping[str, Any] | None = None,
+        secrets_of: str | None = None,
         submit_from: str = "",
     ) -> JobRecord:
         """Check, plan and keep a job; it is durable when this returns, and then waits or runs.
 
         `text` is a job file (v2 YAML, or v1 JSON). `code` is the SHA-256 of an uploaded archive: tasks start in it. `name` and
-        `secrets` win over those of the file. Raises Invalid with all problems, Conflict for a name the user has used,
+        `secrets` win over those of the file. `secrets_of` names a job of the caller's own: what is masked in the text is taken
+        from there. Raises Invalid with all problems, Conflict for a name the user has used,
         Forbidden for a virtual cluster that is not the caller's, NoSuchCode, ShuttingDown.
         """
         self._check_open()
+        source = await self._own_secrets(caller, secrets_of) if secrets_of else None
 
         def prepare() -> Prepared:
-            return self.reader.prepare(text, caller.name, name=name, secrets=secrets, with_code=code is not None)
+            with_code = code is not None
+            return self.reader.prepare(text, caller.name, name=name, secrets=secrets, with_code=with_code, copied_from=source)
 
-        quick = len(text) <= SMALL_TEXT and not secrets
+        quick = len(text) <= SMALL_TEXT and not secrets and source is None
         prepared = prepare() if quick else await self.reading.read(caller.name, prepare)
         await self._check_scripts(caller, prepared)
         return await self._keep(caller, prepared, code=code, submit_from=submit_from)
@@ -156,18 +161,63 @@ class Team:
         if self.engine == "local" and not shell_syntax.are_known_to_be_right(prepared.plan):
             await self.reading.read(caller.name, lambda: check_scripts(prepared))
 
-    async def _keep(self, caller: Caller, prepared: Prepared, *, code: str | None, submit_from: str) -> JobRecord:
-        """What every way to a new job ends in, so that no way leads to code that the caller has not sent."""
+    async def check(
+        self, caller: Caller, text: str, *, code: str | None = None, name: str | None = None, secrets_of: str | None = None
+    ) -> Checked:
+        """What `submit` would make of a job file, and what the job would wait for. Nothing is kept.
+
+        Raises what `submit` raises, but for a name that is in use: `Checked.name_taken` tells that.
+        """
+        source = await self._own_secrets(caller, secrets_of) if secrets_of else None
+
+        def prepare() -> Prepared:
+            return self.reader.prepare(text, caller.name, name=name, with_code=code is not None, copied_from=source)
+
+        prepared = await self.reading.read(caller.name, prepare)
+        await self._check_scripts(caller, prepared)
+        self._check_rights(caller, prepared, code)
+        record = self._new_record(caller, prepared, code=code)
+        taken = (caller.name, record.name) in self.floor.names
+        taken = taken or await self._read(self.store.jobs.by_name, caller.name, record.name) is not None
+        return Checked(prepared, self.floor.queue.would_wait(request_of(record)), name_taken=taken)
+
+    async def _own_secrets(self, caller: Caller, job: str) -> Kept:
+        """What was kept sealed of a job of the caller's own; Forbidden for the job of another user."""
+        _, record = await self._find(job if "~" in job else f"{caller.name}~{job}")
+        if record.user != caller.name:
+            raise Forbidden(f"the secrets of {job} are its owner's: give your own")
+        sealed = await self._read(self.store.jobs.secrets, record.id)
+        return Kept.opened(self.box.open_all(record.id, sealed)) if sealed is not None else Kept()
+
+    def _check_rights(self, caller: Caller, prepared: Prepared, code: str | None) -> None:
+        """What a caller may submit: code that he sent, a virtual cluster of his, places that a job may name."""
         if code is not None and not self.code.may_use(code, caller.name):
             raise NoSuchCode(f"{caller.name} has uploaded no code with the SHA-256 {code}")
-        plan, job = prepared.plan, prepared.job
+        plan = prepared.plan
         if not caller.admin or plan.virtual_cluster not in self.clusters:
             self.policy.check_cluster(caller, plan.virtual_cluster, frozenset(self.clusters))
         self._check_skus(prepared)
-        check_places(job, plan, self.rules)
+        check_places(prepared.job, plan, self.rules)
         self.unix.check(caller.name)
+
+    async def _keep(self, caller: Caller, prepared: Prepared, *, code: str | None, submit_from: str) -> JobRecord:
+        """What every way to a new job ends in, so that no way leads to code that the caller has not sent."""
+        self._check_rights(caller, prepared, code)
+        plan = prepared.plan
         if (caller.name, plan.name) in self.floor.names:
             raise Conflict(f"Job {caller.name}~{plan.name} already exists.")
+        record = self._new_record(caller, prepared, code=code, submit_from=submit_from)
+        sealed = prepared.sealed(self.box, record.id)
+        try:
+            await self.writer.do(lambda: self.store.jobs.add(record, prepared.source, prepared.plan_text, sealed))
+        except NameTaken:
+            raise Conflict(f"Job {caller.name}~{plan.name} already exists.") from None
+        self.submitted += 1
+        self.floor.add(record, prepared)
+        return record
+
+    def _new_record(self, caller: Caller, prepared: Prepared, *, code: str | None, submit_from: str = "") -> JobRecord:
+        plan, job = prepared.plan, prepared.job
         cpus, memory, gpus = demand(plan)
         number = new_id()
         more: dict[str, Any] = {}
@@ -175,7 +225,7 @@ class Team:
             more["notify"] = sorted(job.extras.notify_on)
         if plan.options.hold_on_failure_minutes:
             more["hold"] = True
-        record = JobRecord(
+        return JobRecord(
             number,
             caller.name,
             plan.name,
@@ -194,14 +244,6 @@ class Team:
             code=code,
             more=more,
         )
-        sealed = prepared.sealed(self.box, number)
-        try:
-            await self.writer.do(lambda: self.store.jobs.add(record, prepared.source, prepared.plan_text, sealed))
-        except NameTaken:
-            raise Conflict(f"Job {caller.name}~{plan.name} already exists.") from None
-        self.submitted += 1
-        self.floor.add(record, prepared)
-        return record
 
     def _check_skus(self, prepared: Prepared) -> None:
         """Where the kinds of cells are set, a role names one of them; else this machine is what all of them mean."""
@@ -372,6 +414,22 @@ class Team:
         elif entry.note:
             lines[-1] = f"{record.name} is {record.state}: {entry.note}"
         return lines
+
+    async def wait_reason(self, caller: Caller | None, job: str) -> Reason | None:
+        """What a waiting job waits for, as the queue knows it; None for a job that does not wait in the queue."""
+        entry, record = await self._find(job)
+        self.policy.check_read(caller, record)
+        in_line = entry is not None and entry.phase == QUEUED and record.state == WAITING
+        return self.floor.queue.why(record.id) if in_line else None
+
+    def holder(self, name: str) -> Holder | None:
+        """The job of a full name that runs or waits, with what it holds."""
+        user, _, job = name.partition("~")
+        entry = self.floor.names.get((user, job))
+        if entry is None:
+            return None
+        record = entry.record
+        return Holder(name, user, record.vc, record.cpus, record.memory_mb, record.gpus, record.started)
 
     async def log(
         self,

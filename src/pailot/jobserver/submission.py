@@ -10,7 +10,9 @@ from ..loading import shell_syntax, with_what_planning_finds
 from ..planning import plan
 from ..planning.plugins import exists as is_plugin
 from ..protocol import InvalidJob, read
+from ..protocol.masked_text import scalars
 from ..protocol.overrides import Override
+from ..protocol.secrecy import MASK
 from ..userruns.launch import secret_values
 from ..userruns.masked_job_file import Kept, Recorded, recorded
 from ..values import Value
@@ -72,17 +74,22 @@ class Reader:
         secrets: Mapping[str, Any] | None = None,
         with_code: bool = False,
         kept: Kept | None = None,
+        copied_from: Kept | None = None,
     ) -> Prepared:
         """Read and plan; raises Invalid with everything that is wrong.
 
-        `secrets` are added to those of the file. A text that we masked is made whole again by what was `kept` of it.
+        `secrets` are added to those of the file. A text that we masked is made whole again by what was `kept` of it, and a
+        changed copy of such a text by what was kept of the job that it was `copied_from`.
         """
         changes = kept.changes(secrets or {}) if kept is not None else []
+        changes += copied_from.changes_for(text) if copied_from is not None else []
         changes += [Override(("secrets", key), value, f"secret {key}") for key, value in (secrets or {}).items()]
         if name is not None:
             changes.append(Override(("name",), name, "the name given with the request"))
         try:
             job = read(text, changes=tuple(changes), library=self.library.find, is_plugin=is_plugin)
+            if copied_from is not None:
+                _check_unmasked(job)
             made = plan(job, user)
         except InvalidJob as error:
             found = with_what_planning_finds(error).problems
@@ -94,6 +101,15 @@ class Reader:
         except InvalidJob as error:
             raise Invalid(str(error), error.problems) from None
         return Prepared(job, made, form, json.dumps(form.plan, separators=(",", ":")))
+
+
+def _check_unmasked(job: Job) -> None:
+    """Refuse a copy that still holds a masked value: the job that it was copied from has none for that place."""
+    root = job.origin.document.root if job.origin is not None else None
+    left = [path for path, value in scalars(root) if isinstance(value, str) and MASK in value]
+    if left:
+        words = "this value is masked, and the job that the file was copied from has none for it; write it again"
+        raise InvalidJob([job.problem("masked-secrets", words, path) for path in left])
 
 
 def _without_local_code(job: Job, made: Plan, *, with_code: bool) -> Plan:

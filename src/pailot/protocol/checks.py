@@ -37,10 +37,16 @@ def check(job: Job, root: Any, is_plugin: Callable[[str], bool] | None = None) -
 
 def check_masked(root: object) -> list[Finding]:
     """A copy whose secrets were masked cannot be run; say so rather than 'wrong type'."""
-    if isinstance(root, dict) and root.get("secrets") == "******":
-        message = "the secrets of this copy are masked; give them again with --secret NAME=VALUE"
-        return [Finding("masked-secrets", message, ("secrets",))]
-    return []
+    given = root.get("secrets") if isinstance(root, dict) else None
+    if not given:
+        return []
+    from .secrecy import MASK, leaves
+
+    masked = [name for name, value in given.items() if MASK in leaves(value)] if isinstance(given, dict) else []
+    if given != MASK and not masked:
+        return []
+    message = "the secrets of this copy are masked; give them again with --secret NAME=VALUE"
+    return [Finding("masked-secrets", message, ("secrets", *masked[:1]))]
 
 
 def _hived(job: Job, root: Any) -> Iterable[Finding]:

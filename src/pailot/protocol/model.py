@@ -282,9 +282,10 @@ class Origin:
         document = self.document
         steps = document.path(finding.path)
         path, option = path_text(steps), self._option(steps)
+        meant = finding.hint() if hint else ""
         if option is not None:
-            message = printable(cut(finding.text(hint=hint), LONGEST_MESSAGE))
-            return Problem(finding.code, message, option, 1, 1, printable(cut(path, LONGEST_MESSAGE)), "")
+            message = printable(cut(finding.text(meant), LONGEST_MESSAGE))
+            return Problem(finding.code, message, option, 1, 1, printable(cut(path, LONGEST_MESSAGE)), hint=meant)
         offset = finding.offset
         if offset is None:
             offset = document.offset(steps, key=finding.at_key)
@@ -292,12 +293,12 @@ class Origin:
                 offset = document.find(finding.fragment, offset)
         line, column = document.line_and_column(offset)
         if _is_confidential(steps) or document.in_secrets(offset):
-            message, source = _without_value(finding), ""
+            message, source, meant = _without_value(finding), "", ""
             message = document.without_secrets(message)
         else:
-            message, source = document.without_secrets(finding.text(hint=hint)), document.shown_line(line)
+            message, source = document.without_secrets(finding.text(meant)), document.shown_line(line)
         message, path = printable(cut(message, LONGEST_MESSAGE)), printable(cut(path, LONGEST_MESSAGE))
-        return Problem(finding.code, message, self.file, line, column, path, source)
+        return Problem(finding.code, message, self.file, line, column, path, source, meant)
 
     def _option(self, steps: Sequence[str | int]) -> str | None:
         """The option that sets the value at a path, or something that it is part of."""

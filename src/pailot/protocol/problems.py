@@ -6,8 +6,9 @@ PailotError
 
 from __future__ import annotations
 
-from ..errors import PailotError, suggestion
+from ..errors import PailotError, did_you_mean, nearest
 from ..values import Value
+from .lazy_regex import pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,6 +84,9 @@ MOST_SHOWN = 100
 """At most this many problems of a job are shown; of the others, their number."""
 
 
+_WORD = pattern(r"""<%.*?%>|"[^"]*"?|'[^']*'?|[^\s,\[\]{}:]*""")
+
+
 class Problem(Value):
     """One thing that is wrong (or doubtful) and where."""
 
@@ -93,6 +97,15 @@ class Problem(Value):
     column: int = 1
     path: str = ""
     source: str = ""
+    """The line, without anything secret."""
+    hint: str = ""
+    """The word that was probably meant."""
+
+    @property
+    def end_column(self) -> int:
+        """The column after the word or quoted text that the problem points at."""
+        found = _WORD.match(self.source, self.column - 1)
+        return self.column + (len(found[0]) if found else 0)
 
     @property
     def severity(self) -> str:
@@ -113,6 +126,10 @@ class Problem(Value):
             "message": self.message,
             "path": self.path,
         }
+
+    def to_marks(self) -> dict[str, Any]:
+        """The same for an editor: with the end of what is wrong, and the word that was probably meant."""
+        return {**self.to_json(), "endLine": self.line, "endColumn": self.end_column, "hint": self.hint or None}
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}: {self.severity}[{self.code}]: {self.message}"
@@ -181,12 +198,16 @@ class Finding(Value):
     fragment: str = ""
     near: Near | None = None
 
-    def text(self, *, hint: bool = True) -> str:
-        """The whole message."""
+    def hint(self) -> str:
+        """The known word that is nearest to the one in the file, or nothing."""
+        return nearest(self.near.word, self.near.known) if self.near else ""
+
+    def text(self, hint: str | None = None) -> str:
+        """The whole message; `hint` is what `hint()` returned, where that is known."""
         near = self.near
         if near is None:
             return self.message
-        return self.message + ((suggestion(near.word, near.known) if hint else "") or near.otherwise) + near.tail
+        return self.message + (did_you_mean(self.hint() if hint is None else hint) or near.otherwise) + near.tail
 
     def same(self) -> tuple[object, ...]:
         """What two findings have in common that are one."""

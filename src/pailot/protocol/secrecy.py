@@ -11,7 +11,7 @@ from .problems import InvalidJob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from typing import Any
 
     from .model import Auth, Job
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .yaml import Document
 
 MASK = "******"
+KEPT = "the kept secrets"
+"""How a change is named that gives a masked file its secrets back."""
 MOST_HIDDEN = 500
 """At most this many texts of a job can be hidden: every line of its logs is searched for each of them, in all its forms."""
 _KEY_AND_WORD = r"""(?<![\w.-])([A-Za-z_][\w.-]*)["']?[ \t]*:[ \t]+["']?([^\s"',}\]]+)"""
@@ -115,12 +117,7 @@ def masked_root(root: Any, mask: Callable[[str], str], hidden: Iterable[str]) ->
             return {key: shown(item, (*path, key)) for key, item in value.items()}
         if isinstance(value, list):
             return [shown(item, (*path, position)) for position, item in enumerate(value)]
-        if isinstance(value, str):
-            masked = MASK if path[-2:] == ("auth", "password") and value and "<%" not in value else mask(value)
-        elif isinstance(value, int | float) and not isinstance(value, bool) and to_string(value) in whole:
-            masked = MASK
-        else:
-            return value
+        masked = masked_value(path, value, mask, whole)
         if masked != value:
             written.append(Written(path, value))
         return masked
@@ -129,11 +126,20 @@ def masked_root(root: Any, mask: Callable[[str], str], hidden: Iterable[str]) ->
     return made, tuple(written)
 
 
+def masked_value(path: tuple[str | int, ...], value: Any, mask: Callable[[str], str], hidden: Collection[str]) -> Any:
+    """A value of a document as it may be kept; `path` is where it stands."""
+    if isinstance(value, str):
+        return MASK if path[-2:] == ("auth", "password") and value and "<%" not in value else mask(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and to_string(value) in hidden:
+        return MASK
+    return value
+
+
 def restored(written: Iterable[Written]) -> list[Override]:
     """The changes that give a masked document back what was taken out of it."""
     from .overrides import Override
 
-    return [Override(each.path, each.value, "the kept secrets") for each in written]
+    return [Override(each.path, each.value, KEPT) for each in written]
 
 
 def _of_auth(auth: Auth) -> Iterator[str]:

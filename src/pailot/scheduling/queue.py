@@ -247,6 +247,16 @@ class Queue:
 
         return wait_reasons.reason(self, job)
 
+    def would_wait(self, request: Request) -> Reason:
+        """What a job would wait for that came now; `ready` if it would start. Nothing changes."""
+        changed, serial = self._changed, self._serial
+        self.add(request)
+        try:
+            return self.why(request.id)
+        finally:
+            self._withdraw(request.id)
+            self._changed, self._serial = changed, serial
+
     # Inside the room
 
     def _shape(self, request: Request, demand: Amounts) -> Shape:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .routes import (
     attempts,
+    checking,
     clusters,
     code,
     groups,
@@ -31,6 +32,7 @@ ROUTES = tuple(
         kubernetes_view,
         storages,
         jobs,
+        checking,
         attempts,
         logs,
         pailot_extensions,

@@ -234,6 +234,9 @@ SCHEMAS: dict[str, Schema] = {
         ),
     ),
     "JournalEntry": record(at=NUMBER, event=TEXT),
+    "Problem": record(
+        file=TEXT, line=WHOLE, column=WHOLE, endLine=WHOLE, endColumn=WHOLE, severity=TEXT, code=TEXT, message=TEXT, path=TEXT
+    ),
 }
 
 _ITEM: Schema = {"anyOf": [a("JobItem"), a("RunItem")]}

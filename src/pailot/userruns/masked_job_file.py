@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from ..protocol.secrecy import Written, hidden_in_records, hidden_texts, leaves, masked_root, restored, written_texts
+from ..protocol.secrecy import (
+    KEPT,
+    MASK,
+    Written,
+    hidden_in_records,
+    hidden_texts,
+    leaves,
+    masked_root,
+    masked_value,
+    restored,
+    written_texts,
+)
 from ..values import Value
 
 TYPE_CHECKING = False
@@ -60,8 +71,47 @@ class Kept(Value):
         from ..protocol.overrides import Override
 
         own = {name: value for name, value in self.secrets.items() if name not in given}
-        changes = [Override(("secrets",), own, "the kept secrets")] if self.secrets else []
+        changes = [Override(("secrets",), own, KEPT)] if self.secrets else []
         return [*changes, *restored(self.written)]
+
+    def changes_for(self, text: str) -> list[Override]:
+        """What gives a copy of the kept file its secrets back, although the copy may have been changed elsewhere.
+
+        A masked value gets the value back that looked the same when it was masked; of several, the one at its own path.
+        """
+        from ..protocol.masked_text import values_of
+        from ..protocol.overrides import Override
+        from ..runfolder.masking import text_masker
+
+        mask, whole = text_masker(self.hidden), frozenset(self.hidden)
+        looks: dict[Any, dict[tuple[str | int, ...], Any]] = {}
+        for each in self.written:
+            looks.setdefault(masked_value(each.path, each.value, mask, whole), {})[each.path] = each.value
+        changes = []
+        for path, value in values_of(text):
+            if not isinstance(value, str) or MASK not in value:
+                continue
+            if path == ("secrets",):
+                changes.append(Override(path, dict(self.secrets), KEPT))
+            elif path[0] == "secrets":
+                found = _part(self.secrets, path[1:])
+                changes += [Override(path, found, KEPT)] if found is not None else []
+            else:
+                same = looks.get(value, {})
+                known = [same[path]] if path in same else list(dict.fromkeys(same.values()))
+                changes += [Override(path, known[0], KEPT)] if len(known) == 1 else []
+        return changes
+
+
+def _part(secrets: Any, path: tuple[str | int, ...]) -> Any:
+    for step in path:
+        if isinstance(secrets, dict):
+            secrets = secrets.get(step)
+        elif isinstance(secrets, list) and isinstance(step, int) and step < len(secrets):
+            secrets = secrets[step]
+        else:
+            return None
+    return secrets
 
 
 def recorded(job: Job, text: str, plan: Plan) -> Recorded:
@@ -77,11 +127,33 @@ def recorded(job: Job, text: str, plan: Plan) -> Recorded:
     shown = shown_plan(plan.to_json(), mask)
     if job.origin is None:
         return Recorded(mask(text), hidden, job.secrets.reveal(), plan=shown)
-    from ..protocol.yaml.writer import dump
-
     named = job.origin.document.root if job.legacy else {**job.origin.document.root, "name": job.name}
     root, written = masked_root(named, mask, masked)
-    return Recorded(dump(root), hidden, job.secrets.reveal(), written, shown)
+    source = _as_written(job, text, mask, masked)
+    if source is None:
+        from ..protocol.yaml.writer import dump
+
+        source = dump(root)
+    return Recorded(source, hidden, job.secrets.reveal(), written, shown)
+
+
+def _as_written(job: Job, text: str, mask: Callable[[str], str], masked: Sequence[str]) -> str | None:
+    """The text with nothing secret in it and the name that the job has; None where its values are not those of the text."""
+    overridden = job.origin.overridden if job.origin is not None else {}
+    if job.legacy or not all(
+        path == "name" or path.partition(".")[0] == "secrets" or option == KEPT for path, option in overridden.items()
+    ):
+        return None
+    from ..protocol.masked_text import with_values_shown
+
+    whole = frozenset(masked)
+
+    def shown(path: tuple[str | int, ...], value: Any) -> Any:
+        if path[0] == "secrets":
+            return value if value is None else MASK
+        return job.name if path == ("name",) else masked_value(path, value, mask, whole)
+
+    return with_values_shown(text, shown)
 
 
 def shown_plan(plan: dict[str, Any], mask: Callable[[str], str]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from ..serializers.events import events
 from ..toolkit.bodies import check
 from ..toolkit.http import JSON, YAML, HttpError, Response, json_response, to_json
 from ..toolkit.routing import Query, Routes
+from .checking import SUBMIT_QUERY, job_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,10 +47,6 @@ _LIST_QUERY = (
     Query("limit", f"How many jobs are told; {LIST_LIMIT} by default.", {**_INTEGER, "maximum": LIST_MOST}),
     Query("format", "With `ps`, what `pailot ps --json` tells of each job.", {"type": "string", "enum": ["ps"]}),
     Query("withTotalCount", "Answers `{totalCount, data}` instead of a list.", {"type": "boolean"}),
-)
-_SUBMIT_QUERY = (
-    Query("code", "SHA-256 of a folder of code sent before; tasks start in it."),
-    Query("name", "A name in place of the file's."),
 )
 EXECUTION = Record(
     {
@@ -138,20 +135,15 @@ def _listed(store: ServerStore, query: JobQuery, item: Callable[[JobRecord], dic
     limit="submit",
     body=Text("A job file."),
     body_kinds=("text/yaml", "text/plain"),
-    query=_SUBMIT_QUERY,
+    query=SUBMIT_QUERY,
     answers={202: "The job is kept, and will run"},
     shape=SENT,
 )
 async def submit(request: Request) -> Response:
     """Submit a job file."""
-    kind = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
-    text = await request.text()
-    if kind == "application/x-www-form-urlencoded":
-        raise HttpError(400, "InvalidProtocolError", "a job file is sent as text/yaml, not as a form")
-    if not text.strip():
-        raise HttpError(400, "InvalidProtocolError", "the body is empty; it should be a job file")
-    code, name = request.query.get("code"), request.query.get("name")
-    record = await request.site.team.submit(request.caller.must(), text, code=code or None, name=name or None)
+    text = await job_file(request)
+    code, name, secrets_of = (request.query.get(each) or None for each in ("code", "name", "secretsOf"))
+    record = await request.site.team.submit(request.caller.must(), text, code=code, name=name, secrets_of=secrets_of)
     message = f"Update job {record.name} for user {record.user} successfully."
     return json_response({"status": 202, "message": message, "name": record.name}, 202)
 
@@ -181,10 +173,22 @@ async def execute(request: Request, name: str) -> None:
         await request.site.team.check_change(request.caller.must(), name)
 
 
-@routes("GET", "/jobs/{job}/config", kind="text/yaml", answers={200: "The job file, its secrets masked"}, shape=OBJECT)
+_CONFIG_QUERY = (Query("format", "With `text`, the file as it was written.", {"type": "string", "enum": ["text"]}),)
+
+
+@routes(
+    "GET",
+    "/jobs/{job}/config",
+    query=_CONFIG_QUERY,
+    kind="text/yaml",
+    answers={200: "The job file, its secrets masked"},
+    shape=OBJECT,
+)
 async def job_config(request: Request) -> Response:
     """The job file of a job, its secrets masked."""
     text = await request.site.team.config(request.caller.team, full_name(request))
+    if request.query.get("format") == "text":
+        return Response(text.encode("utf-8", "replace"), kind=YAML)
     return Response(await request.site.call(config_json, text, modern=True), kind=YAML)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ... import __version__
 from ...protocol.schema_types import Anything, Record, Text
 from ..openapi import document
-from ..schemas import DONE, OBJECT, SENT, STATE, TEXT, a, many, record
+from ..schemas import DONE, OBJECT, SENT, STATE, TEXT, a, many, maybe, record
+from ..serializers.waiting import waiting
 from ..toolkit.bodies import check
 from ..toolkit.http import Response, json_response
 from ..toolkit.routing import OPEN, TOKEN, Query, Routes
@@ -49,12 +50,14 @@ async def job_plan(request: Request) -> Response:
     return json_response(await request.site.team.plan(request.caller.team, full_name(request)))
 
 
-@routes("GET", "/jobs/{job}/why", shape=record(state=STATE, lines=many(TEXT)))
+@routes("GET", "/jobs/{job}/why", shape=record(state=STATE, lines=many(TEXT), reason=maybe(OBJECT)))
 async def job_why(request: Request) -> Response:
     """Why a job is in the state it is in."""
     lines = await request.site.team.why(request.caller.team, full_name(request))
     record = await request.site.team.get(request.caller.team, full_name(request))
-    return json_response({"name": record.name, "state": record.state, "lines": lines})
+    reason = await request.site.team.wait_reason(request.caller.team, full_name(request))
+    shown = waiting(reason, request.site.team.holder) if reason is not None else None
+    return json_response({"name": record.name, "state": record.state, "lines": lines, "reason": shown})
 
 
 @routes("POST", "/jobs/{job}/rerun", limit="submit", body=_RERUN, answers={202: "The new job is kept, and will run"}, shape=SENT)

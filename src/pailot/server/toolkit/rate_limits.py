@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from .http import Headers
 
-DOCUMENTED = "all=600/60, list=120/60, submit=3600/3600"
-"""Everything 600 a minute for an address, job lists 120 a minute and submissions 3600 an hour for a user."""
 _TEXT = b"Too many requests, please try again later."
 
 
@@ -46,8 +44,8 @@ def parse_limits(text: str) -> dict[str, Window]:
     for part in text.split(","):
         name, equals, rate = part.strip().partition("=")
         requests, slash, seconds = rate.partition("/")
-        if not (equals and slash) or name not in ("all", "list", "submit"):
-            raise ValueError(f"'{part.strip()}' is not like all=600/60, list=120/60 or submit=3600/3600")
+        if not (equals and slash) or name not in ("all", "list", "submit", "check"):
+            raise ValueError(f"'{part.strip()}' is not like all=600/60, list=120/60, submit=3600/3600 or check=600/60")
         limits[name] = Window(int(requests), float(seconds))
         if not 0 < limits[name].seconds <= _LONGEST_SECONDS:
             raise ValueError(f"'{part.strip()}': the seconds should be above 0 and up to {_LONGEST_SECONDS}")
