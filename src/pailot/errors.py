@@ -31,12 +31,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
     Looking for it costs about 10 µs a known word; only the first `MOST_KNOWN` of them are looked at.
     """
-    found = nearest(word, known)
-    return f"; did you mean '{found}'?" if found else ""
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word that is perhaps meant, or nothing."""
     if len(word) > LONGEST_WORD:
         return ""
     from difflib import get_close_matches
