@@ -1,0 +1,77 @@
+"""Folders of real runs, made by Pailot as it was before there was this room, are read as they were read then.
+
+Each file of `golden` holds the texts of one folder (`files`) and what the Pailot that made it read from it (`read`), with the
+folder's own path written as RUN. Working directories, scripts, environments and empty files that only hold a lock are left out.
+They are never made anew: a folder that is lying on a user's disk does not change either.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pailot.jobserver import job_history
+from pailot.store.index import JobRow
+from pailot.store.server import JobRecord
+from pailot.userruns import queries
+from pailot.userruns.run_folder import JobFolder
+
+GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
+
+
+def unpack(golden: dict[str, Any], folder: Path) -> Path:
+    for path, text in golden["files"].items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text.replace("RUN/", f"{folder}/"), encoding="utf-8")
+    return folder
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """All that commands and the server tell of a run from its folder alone."""
+    here = JobFolder(str(folder))
+    job, plan, verdict = here.job(), here.plan(), json.loads(_text(folder / "verdict.json") or "{}")
+    known = {
+        "id": job["id"], "name": job["name"], "user": job["user"], "submitted": job["submitted"], "engine": job["engine"],
+        "folder": str(folder), "state": verdict.get("state", "RUNNING"), "started": verdict.get("started"),
+        "ended": verdict.get("ended"), "reason": verdict.get("reason", ""), "exit_code": verdict.get("exitCode"),
+    }  # fmt: skip
+    row, record = JobRow(**known), JobRecord(**known, attempts=here.attempts())
+    details = [job_history.detail(record, plan, number) for number in range(here.attempts())]
+    told = {
+        "job": job,
+        "show": queries.describe(row, here),
+        "why": queries.explain(row, here),
+        "held": queries.held_tasks(here),
+        "events": job_history.journal(record),
+        "lines": job_history.new_lines(str(folder), 0),
+        "details": [_plain(each.replace(record=None)) for each in details],
+        "tasks": [
+            _plain(job_history.task_attempts(record, plan, each.attempt, role, task.index))
+            for each in details
+            for role, tasks in each.roles.items()
+            for task in tasks
+        ],
+    }
+    found: dict[str, Any] = json.loads(json.dumps(told).replace(f"{folder}/", "RUN/").replace(str(folder), "RUN"))
+    return found
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if hasattr(value, "_fields"):
+        return {name: _plain(getattr(value, name)) for name in value._fields if name != "node"}
+    return {name: _plain(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_a_folder_of_an_earlier_version_is_read_as_ever(path: Path, tmp_path: Path) -> None:
+    golden = json.loads(path.read_text(encoding="utf-8"))
+    assert read(unpack(golden, tmp_path / "run")) == golden["read"]
