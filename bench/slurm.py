@@ -28,6 +28,7 @@ from pailot.engines.preparation.child_registry import CHILDREN
 from pailot.engines.slurm.engine import SlurmEngine
 from pailot.engines.contract import LaunchContext
 from pailot.userruns.driver import Driver
+from pailot.runfolder.records import RunRecord
 from pailot.userruns.run_folder import JobFolder
 from pailot.settings import Settings
 text, home = open(sys.argv[1]).read(), Settings().home
@@ -51,7 +52,8 @@ drivers = {}
 for number, each in enumerate(plans):
     path = os.path.join(home, "jobs", f"{number}-{os.getpid()}")
     folder = JobFolder(path, durable=False, reserve=home)
-    folder.fill({"id": str(number), "name": each.name, "engine": "slurm"}, text, texts[number])
+    record = RunRecord(id=str(number), name=each.name, user=each.user, submitted=time.time(), engine="slurm")
+    folder.fill(record, text, texts[number])
     context = LaunchContext(os.getcwd(), "", {"PATH": os.environ["PATH"]}, {}, (), Settings().cache, home)
     engine = SlurmEngine()
     drivers[engine] = Driver(folder, each, engine, context).steps()

@@ -8,6 +8,7 @@ import os
 import time
 
 from ..lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, WAITING
+from ..runfolder.records import RunRecord
 from ..runtime import defects, processes
 from ..scheduling.queue import Holding, Queue, Request
 from ..store import StoreError
@@ -235,21 +236,18 @@ class Dispatcher:
             do="start",
             id=record.id,
             folder=record.folder,
-            job={
-                "id": record.id,
-                "name": record.name,
-                "user": record.user,
-                "engine": record.engine,
-                "submitted": record.submitted,
-                "cwd": "",
-                "workDir": "",
-                "sandbox": False,
-                "detached": True,
-                "server": True,
-                "boot": processes.boot_id(),
-                "file": "-",
-                "virtualCluster": record.vc,
-            },
+            job=RunRecord(
+                id=record.id,
+                name=record.name,
+                user=record.user,
+                engine=record.engine,
+                submitted=record.submitted,
+                detached=True,
+                server=True,
+                boot=processes.boot_id(),
+                virtual_cluster=record.vc,
+                labels=dict(record.labels),
+            ).to_json(),
             source=prepared.source,
             plan_text=prepared.plan_text,
             plan=prepared.plan.replace(warnings=()),

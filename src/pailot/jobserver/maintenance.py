@@ -152,7 +152,7 @@ def _reseal_runs(box: SecretBox, home: str) -> int:
         except OSError:
             continue  # most jobs have no secrets
         job = JobFolder(os.path.join(jobs, name)).job()
-        run_id = str(job["id"]) if job else name  # a damaged record is no reason to lose the secrets
+        run_id = job.id if job else name  # a damaged record is no reason to lose the secrets
         temporary = f"{file}.{os.getpid()}.tmp"
         try:
             with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:

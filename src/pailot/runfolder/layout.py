@@ -99,10 +99,10 @@ def task_folder(attempt: str, role: str, index: int) -> str:
 
 
 def task_of(folder: str) -> tuple[str, str]:
-    """The role and the index in the name of a task's folder; a role may have hyphens, too.
+    """The role and the index in the name of a task's folder.
 
-    >>> task_of("/run/attempts/0/tasks/ps-server-3")
-    ('ps-server', '3')
+    >>> task_of("/run/attempts/0/tasks/ps_server-3")
+    ('ps_server', '3')
     """
     role, _, index = os.path.basename(folder).rpartition("-")
     return role, index

@@ -9,6 +9,7 @@ import time
 from ..errors import PailotError
 from ..runfolder import layout
 from ..runfolder.atomic_json import DISK_FULL, is_full
+from ..runfolder.records import RunRecord
 from ..settings import Settings
 from .masked_job_file import Kept, recorded
 from .run_folder import JobFolder
@@ -88,20 +89,21 @@ def prepare(
         raise _conflict(plan.name)
     path = os.path.join(settings.home, "jobs", run_id)
     submitted = time.time()
-    record = {
-        "id": run_id,
-        "name": plan.name,
-        "user": plan.user,
-        "engine": engine,
-        "submitted": submitted,
-        "cwd": cwd,
-        "workDir": work_dir,
-        "sandbox": sandbox,
-        "detached": detached,
-        "boot": _boot(),
-        "file": job.origin.file if job.origin else "-",
-        "virtualCluster": plan.virtual_cluster,
-    }
+    record = RunRecord(
+        id=run_id,
+        name=plan.name,
+        user=plan.user,
+        engine=engine,
+        submitted=submitted,
+        cwd=cwd,
+        work_dir=work_dir,
+        sandbox=sandbox,
+        detached=detached,
+        boot=_boot(),
+        file=job.origin.file if job.origin else "-",
+        virtual_cluster=plan.virtual_cluster,
+        labels={**plan.options.labels, **(labels or {})},
+    )
     kept = recorded(job, text, plan)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PAILOT_")}
     try:
@@ -123,7 +125,7 @@ def prepare(
         submitted=submitted,
         tasks=plan.task_count,
         vc=plan.virtual_cluster,
-        labels={**plan.options.labels, **(labels or {})} or None,
+        labels=record.labels or None,
     )
     try:
         index.add(row, exclusive=True)

@@ -107,12 +107,12 @@ def recover(folder: JobFolder) -> dict[str, Any] | None:
         if reattach.goes_on(folder):
             return reattach.settle(folder)
         job = folder.job()
-        if job.get("engine") in FOLLOWED:
+        if job is not None and job.engine in FOLLOWED:
             os.close(lock)
             lock = -1
             reattach.follow(folder)
             return folder.verdict()
-        rebooted = job.get("boot", processes.boot_id()) != processes.boot_id()
+        rebooted = job is not None and job.boot not in ("", processes.boot_id())
         lost = _without_shim(folder, rebooted=rebooted)
         found = cleanup.clean_up_all(lost)
         if not rebooted and _shims_alive(folder):
@@ -295,10 +295,9 @@ def _verdict_without_driver(folder: JobFolder, lost: list[str], found: Found, *,
     """`lost` are the folders of tasks whose shims were killed, too, and `found` what became of their processes."""
     attempts = folder.attempts()
     started = bool(attempts) and os.path.exists(os.path.join(folder.attempt(attempts - 1), layout.STARTED))
-    if not folder.job():
-        words = (
-            "its job.json is damaged or missing, so that it cannot be followed; if it ran in a cluster it may still be running"
-        )
+    if folder.job() is None:
+        words = f"its {layout.JOB} is damaged or missing, so that it cannot be followed"
+        words += "; if it ran in a cluster it may still be running"
         return Verdict("FAILED", words + may_be_running(found))
     if rebooted:
         return Verdict("FAILED", "the machine was restarted while it ran (a platform failure)")

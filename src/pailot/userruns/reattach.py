@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..planning import Plan
     from ..planning.plan import RolePlan
     from ..protocol import Job
+    from ..runfolder.records import RunRecord
     from .masked_job_file import Kept
     from .run_folder import JobFolder
 
@@ -36,7 +37,8 @@ FIRST_LOOK = 10.0
 
 def goes_on(folder: JobFolder) -> bool:
     """Whether this run needs no process here."""
-    return folder.job().get("engine") in GO_ON
+    job = folder.job()
+    return job is not None and job.engine in GO_ON
 
 
 def settle(folder: JobFolder) -> dict[str, Any] | None:
@@ -44,7 +46,7 @@ def settle(folder: JobFolder) -> dict[str, Any] | None:
     attempts = folder.attempts()
     if not attempts:
         return _conclude(folder, Verdict("FAILED", "its launcher was killed before it was submitted"))
-    engine: Any = create_engine(folder.job()["engine"])
+    engine: Any = create_engine(_job(folder).engine)
     try:
         state, outcome = engine.peek(folder.attempt(attempts - 1))
     finally:
@@ -62,7 +64,7 @@ def settle(folder: JobFolder) -> dict[str, Any] | None:
         return _conclude(folder, verdict)
     if asked:
         return _conclude(folder, Verdict(STOPPED, "stopped by the user"))
-    reason = f"{verdict.reason}; it is tried again by whoever waits for it (pailot wait {folder.job()['name']})"
+    reason = f"{verdict.reason}; it is tried again by whoever waits for it (pailot wait {_job(folder).name})"
     before = folder.record(layout.STATE) or {}
     folder.set_state(**{**before, "state": WAITING, "attempt": attempts - 1, "reason": reason})
     return None
@@ -70,7 +72,7 @@ def settle(folder: JobFolder) -> dict[str, Any] | None:
 
 def stop(folder: JobFolder, *, grace: float, now: bool) -> None:
     """Tell a run that nobody drives here to stop."""
-    engine: Any = create_engine(folder.job()["engine"])
+    engine: Any = create_engine(_job(folder).engine)
     try:
         engine.stop_alone(folder.attempt(folder.attempts() - 1), grace, now=now)
     finally:
@@ -94,7 +96,7 @@ def drive_on(folder: JobFolder) -> dict[str, Any] | None:
         def waiting(words: str) -> None:
             folder.note("waiting", reason=words)
 
-        driver = Driver(folder, plan, create_engine(folder.job()["engine"], waiting), context)
+        driver = Driver(folder, plan, create_engine(_job(folder).engine, waiting), context)
         driver.first = max(0, folder.attempts() - 1)
         driver.retries = _used(folder)
         driver.began = _began(folder)
@@ -126,14 +128,14 @@ def _follow(folder: JobFolder, told: int) -> None:
     lock = folder.lock()
     if lock is None:
         return  # somebody was quicker
-    job, settings = folder.job(), Settings()
-    engine: Any = create_engine(job["engine"])
+    job, settings = _job(folder), Settings()
+    engine: Any = create_engine(job.engine)
     engine.patience, engine.give_up = PATIENCE, lambda: os._exit(0)
     hidden = kept_for(settings.home, folder).hidden
     context = LaunchContext("", "", {}, {}, hidden, settings.cache, settings.home)
     driver = Driver(folder, _plan_to_follow(folder), engine, context, _FirstLook(told))
     driver.resumes, driver.began = True, _began(folder)
-    record_end(Index(index_path(settings.home)), job["id"], drive(driver))
+    record_end(Index(index_path(settings.home)), job.id, drive(driver))
     os.close(lock)
 
 
@@ -168,7 +170,7 @@ def _plan_to_follow(folder: JobFolder) -> Plan:
     options = kept.get("options") or {}
     return Plan(
         name=kept["name"],
-        user=folder.job()["user"],
+        user=_job(folder).user,
         roles={name: _role(name, role["instances"]) for name, role in kept["taskRoles"].items()},
         job_retry_count=0,  # the server retries, and counts the time
         virtual_cluster="",
@@ -204,20 +206,20 @@ def _as_it_was(folder: JobFolder) -> tuple[Plan, LaunchContext]:
     from ..settings import Settings
     from .launch import kept_for, secret_values
 
-    settings, record = Settings(), folder.job()
+    settings, record = Settings(), _job(folder)
     kept = kept_for(settings.home, folder)
     job, plan = _reread(folder, kept)
     payload = read_record(os.path.join(folder.attempt(max(0, folder.attempts() - 1)), layout.PAYLOAD)) or {}
     environment = {**payload.get("environment", {}), **kept.environment}
     context = LaunchContext(
-        cwd=record.get("cwd") or ".",
-        work_dir=record.get("workDir", ""),
+        cwd=record.cwd or ".",
+        work_dir=record.work_dir,
         environment=environment,
         secrets=secret_values(job, plan),
         hidden=tuple(dict.fromkeys((*kept.hidden, *of_environment(environment)))),
         cache=settings.cache,
         home=settings.home,
-        sandbox=record.get("sandbox", False),
+        sandbox=record.sandbox,
         rotate_bytes=int(settings.log_rotate_mb * 1_000_000),
     )
     return plan, context
@@ -230,12 +232,19 @@ def _reread(folder: JobFolder, kept: Kept) -> tuple[Job, Plan]:
     from ..planning.plugins import exists
     from ..protocol import read
 
-    record, changes = folder.job(), tuple(kept.changes())
+    record, changes = _job(folder), tuple(kept.changes())
     text = folder.read_text(layout.JOB_FILE)
     shelf = Library.from_settings(())
     job = read(text, file="job.yaml", changes=changes, lenient=True, library=shelf.find, is_plugin=exists)
-    job = job.replace(name=record["name"])
-    return job, plan(job, record["user"])
+    job = job.replace(name=record.name)
+    return job, plan(job, record.user)
+
+
+def _job(folder: JobFolder) -> RunRecord:
+    """What was asked for: `goes_on` has seen that it is known."""
+    job = folder.job()
+    assert job is not None
+    return job
 
 
 def _used(folder: JobFolder) -> dict[str, int]:

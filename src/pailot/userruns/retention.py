@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+from ..lifecycle.states import WAITING
 from ..runfolder import layout
+from ..runfolder.records import RunState
 from ..settings import Settings
 from ..store import StoreError
 from .queries import open_index, refresh
@@ -64,25 +66,27 @@ def rebuild_index() -> int:
     for name in sorted(os.listdir(jobs)) if os.path.isdir(jobs) else ():
         folder = JobFolder(os.path.join(jobs, name))
         job, verdict, plan = folder.job(), folder.verdict() or {}, folder.plan()
-        if not job:
+        if job is None:
             sys.stderr.write(f"pailot: {folder.file(layout.JOB)} is damaged or missing: this run is left out of the index\n")
             continue
+        state = RunState.of(folder.path)
         rows.append(
             JobRow(
-                id=job["id"],
-                name=job["name"],
-                user=job["user"],
-                state=verdict.get("state", "RUNNING"),
-                engine=job.get("engine", "local"),
+                id=job.id,
+                name=job.name,
+                user=job.user,
+                state=verdict.get("state") or state.state or WAITING,
+                engine=job.engine,
                 folder=folder.path,
-                submitted=job["submitted"],
-                started=verdict.get("started"),
+                submitted=job.submitted,
+                started=verdict["started"] if verdict else state.started,
                 ended=verdict.get("ended"),
                 tasks=sum(role["instances"] for role in plan.get("taskRoles", {}).values()),
                 retries=sum(verdict.get("retries", {}).values()),
                 exit_code=verdict.get("exitCode"),
                 reason=verdict.get("reason") or "",
-                vc=job.get("virtualCluster", "default"),
+                vc=job.virtual_cluster,
+                labels=job.labels or None,
             )
         )
     return Index(index_path(home)).rebuild(rows)

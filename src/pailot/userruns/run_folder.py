@@ -31,6 +31,7 @@ from ..runfolder.atomic_json import (
     write_record,
 )
 from ..runfolder.record_shapes import sound
+from ..runfolder.records import RunRecord, RunState
 from ..runfolder.stop_reason import claim_stop
 
 TYPE_CHECKING = False
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..lifecycle.completion import Verdict
+    from ..runfolder.records import Record
 
-FORMAT = 1
+_TYPES: Mapping[str, type[Record]] = {layout.JOB: RunRecord, layout.STATE: RunState}
 
 
 class JobFolder:
@@ -56,7 +58,7 @@ class JobFolder:
         """Texts that no reason written here may show: an error of another program may repeat an address or a command."""
 
     @classmethod
-    def create(cls, path: str, job: dict[str, Any], source: str, plan: dict[str, Any]) -> JobFolder:
+    def create(cls, path: str, job: RunRecord, source: str, plan: dict[str, Any]) -> JobFolder:
         """Make the folder; it is complete before anything is started."""
         import json
 
@@ -67,13 +69,13 @@ class JobFolder:
         folder.fill(job, source, json.dumps(plan))
         return folder
 
-    def fill(self, job: dict[str, Any], source: str, plan: str) -> None:
+    def fill(self, job: RunRecord, source: str, plan: str) -> None:
         """Everything that is known before the start; `job.json` comes last, and says that the folder is complete."""
         careful_files.make_folders(self.file(layout.ATTEMPTS))
         careful_files.make_folders(self.file(layout.CHECKPOINTS))
         self._write(layout.JOB_FILE, source)
         self._write(layout.PLAN, plan)
-        write_record(self.file(layout.JOB), {"format": FORMAT, **job}, durable=False)  # the index is; a power cut ends the run
+        write_record(self.file(layout.JOB), job.to_json(), durable=False)  # the index is; a power cut ends the run
 
     def keep_reserve(self, folder: str) -> None:
         """Space for the last words about a run, in its own folder, unless it is kept elsewhere for all."""
@@ -98,14 +100,16 @@ class JobFolder:
         lines = []
         for name, needed in ((layout.JOB, True), (layout.PLAN, True), (layout.STATE, False), (layout.VERDICT, False)):
             kept = read_record(self.file(name))
-            if kept is None or sound(name, kept) != kept:
+            typed = _TYPES.get(name)
+            if kept is None or (typed.is_damaged(kept) if typed else sound(name, kept) != kept):
                 there = os.path.exists(self.file(name))
                 if there or needed:
                     lines.append(f"{self.file(name)} is {'damaged' if there else 'missing'}: what it said is not known any more")
         return lines
 
-    def job(self) -> dict[str, Any]:
-        return self.record(layout.JOB) or {}
+    def job(self) -> RunRecord | None:
+        """What was asked for; None if that is damaged, or not written yet."""
+        return RunRecord.read(self.file(layout.JOB))
 
     def plan(self) -> dict[str, Any]:
         return self.record(layout.PLAN) or {}

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from pailot.jobserver import job_history
+from pailot.runfolder import layout
+from pailot.runfolder.records import Placement, Record, RunRecord, RunState, StopRecord, TaskRecord
 from pailot.store.index import JobRow
 from pailot.store.server import JobRecord
 from pailot.userruns import queries
@@ -32,7 +34,8 @@ def unpack(golden: dict[str, Any], folder: Path) -> Path:
 def read(folder: Path) -> dict[str, Any]:
     """All that commands and the server tell of a run from its folder alone."""
     here = JobFolder(str(folder))
-    job, plan, verdict = here.job(), here.plan(), json.loads(_text(folder / "verdict.json") or "{}")
+    job, plan = json.loads(_text(folder / "job.json")), here.plan()
+    verdict = json.loads(_text(folder / "verdict.json") or "{}")
     known = {
         "id": job["id"], "name": job["name"], "user": job["user"], "submitted": job["submitted"], "engine": job["engine"],
         "folder": str(folder), "state": verdict.get("state", "RUNNING"), "started": verdict.get("started"),
@@ -75,3 +78,21 @@ def _plain(value: Any) -> Any:
 def test_a_folder_of_an_earlier_version_is_read_as_ever(path: Path, tmp_path: Path) -> None:
     golden = json.loads(path.read_text(encoding="utf-8"))
     assert read(unpack(golden, tmp_path / "run")) == golden["read"]
+
+
+TYPES: dict[str, type[Record]] = {
+    layout.JOB: RunRecord, layout.STATE: RunState, layout.STOP: StopRecord, layout.PLACEMENT: Placement,
+    layout.EXIT: TaskRecord, layout.FINAL: TaskRecord, layout.HELD: TaskRecord,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_records_are_written_as_ever(path: Path) -> None:
+    files = json.loads(path.read_text(encoding="utf-8"))["files"]
+    records = [(TYPES[Path(name).name], json.loads(text)) for name, text in files.items() if Path(name).name in TYPES]
+    assert len(records) > 2
+    for kind, record in records:
+        read_back = kind.from_json(record)
+        assert not kind.is_damaged(record)
+        assert read_back is not None
+        assert read_back.to_json() == record

@@ -44,7 +44,8 @@ def run(args: Namespace) -> int:
     overrides[:0] = kept_for(Settings().home, folder).changes(given)
     job = read_job(text, folder.file(layout.JOB_FILE), overrides, lenient=args.lenient, library=args.library)
     before = folder.job()
-    os.chdir(before.get("cwd") or ".")
-    args.workdir = args.workdir or before.get("workDir", "")
-    args.sandbox = args.sandbox or before.get("sandbox", False)
+    if before is not None:
+        os.chdir(before.cwd or ".")
+        args.workdir = args.workdir or before.work_dir
+        args.sandbox = args.sandbox or before.sandbox
     return run_command.start(args, job, text)

@@ -20,6 +20,7 @@ from ...lifecycle.states import FAILED
 from ...lifecycle.waits import LONGEST_WAIT_SECONDS, capped
 from ...runfolder import layout
 from ...runfolder.atomic_json import DISK_FULL, is_full, keep_reserve, write_record
+from ...runfolder.records import RunRecord
 from ...runfolder.stop_reason import claim_stop
 from ...runtime import defects
 from ...runtime.defects import is_of_the_machine
@@ -393,7 +394,9 @@ class Keeper:
         folder = JobFolder(order["folder"], durable=False, reserve=self.home)
         try:
             if not os.path.exists(folder.file(layout.JOB)):
-                folder.fill(order["job"], order["source"], order["plan_text"])
+                asked = RunRecord.from_json(order["job"])
+                assert asked is not None  # made by our own server
+                folder.fill(asked, order["source"], order["plan_text"])
             elif folder.verdict() is not None:
                 self._finished(running, {"refused": "this job has ended already"})
                 return
