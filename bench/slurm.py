@@ -26,7 +26,7 @@ import json, os, sys, time
 from pailot import loads, plan
 from pailot.engines.preparation.child_registry import CHILDREN
 from pailot.engines.slurm.engine import SlurmEngine
-from pailot.engines.contract import LaunchContext
+from pailot.engines.contract import EngineContext, LaunchContext
 from pailot.userruns.driver import Driver
 from pailot.runfolder.records import RunRecord
 from pailot.userruns.run_folder import JobFolder
@@ -34,7 +34,6 @@ from pailot.settings import Settings
 text, home = open(sys.argv[1]).read(), Settings().home
 plans = [plan(loads(text, name=f"bench-{number}")) for number in range(int(sys.argv[2]))]
 texts = [json.dumps(each.to_json()) for each in plans]
-CHILDREN.crowded = True
 
 def go_on():
     CHILDREN.reap()
@@ -55,7 +54,7 @@ for number, each in enumerate(plans):
     record = RunRecord(id=str(number), name=each.name, user=each.user, submitted=time.time(), engine="slurm")
     folder.fill(record, text, texts[number])
     context = LaunchContext(os.getcwd(), "", {"PATH": os.environ["PATH"]}, {}, (), Settings().cache, home)
-    engine = SlurmEngine()
+    engine = SlurmEngine(EngineContext(many_runs=True))
     drivers[engine] = Driver(folder, each, engine, context).steps()
     next(drivers[engine])
     go_on()

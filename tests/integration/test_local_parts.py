@@ -30,7 +30,7 @@ from ..web import WebServer
 
 # A process that does what it is told, line by line.
 OTHER = """
-import os, subprocess, sys
+import os, select, subprocess, sys
 from pailot.engines.preparation.gpus import Gpus, GpusBusy, discover
 from pailot.engines.preparation.machine import locks_folder
 from pailot.engines.preparation.ports import Ports
@@ -41,6 +41,13 @@ def child(descriptor):
         os.read(descriptor, 1)
         os._exit(0)
 
+def wait_for_one(gpus):
+    "Sleep until one of the GPUs that were busy is given back."
+    with gpus.released() as sign:
+        if not sign.is_set():
+            select.select([sign], [], [])
+        return sign.is_set()
+
 def rounds(count, folder):
     "Take a GPU again and again; a file says that it is ours alone."
     for _ in range(count):
@@ -50,7 +57,7 @@ def rounds(count, folder):
                 (gpu,) = gpus.take(1)
                 break
             except GpusBusy:
-                gpus.wait_for_one()
+                wait_for_one(gpus)
         mine = os.path.join(folder, str(gpu.index))
         os.close(os.open(mine, os.O_CREAT | os.O_EXCL))
         os.unlink(mine)
@@ -243,7 +250,7 @@ def test_a_gpu_has_one_owner_who_is_named(others: Callable[..., Other]) -> None:
         each.ask(f"globals().update(gpus=Gpus(discover('2'), '{name}'))")
     assert ann.ask("[gpu.index for gpu in gpus.take(1)]") == [0]
     assert bob.ask("gpus.take(2)") == "GpusBusy: GPU 0 is held by ann~train"
-    bob.tell("gpus.wait_for_one()")
+    bob.tell("wait_for_one(gpus)")
     ann.kill()
     assert bob.hear() == "True"
     assert bob.ask("[gpu.index for gpu in gpus.take(2)]") == [0, 1]
@@ -255,7 +262,7 @@ def test_whichever_gpu_comes_free_first_ends_the_wait(others: Callable[..., Othe
         each.ask(f"globals().update(gpus=Gpus(discover('2'), '{name}'))")
     assert long.ask("len(gpus.take(1))") == short.ask("len(gpus.take(1))") == 1
     assert "GPU 0 is held by long, GPU 1 is held by short" in waiting.ask("gpus.take(1)")
-    waiting.tell("gpus.wait_for_one()")
+    waiting.tell("wait_for_one(gpus)")
     short.kill()
     assert waiting.hear() == "True"
     assert waiting.ask("[gpu.index for gpu in gpus.take(1)]") == [1]
@@ -272,13 +279,13 @@ def test_gpus_outlive_the_parent_with_its_forked_child_and_no_longer(others: Cal
     other.process.wait()
     waiting.ask("globals().update(gpus=Gpus(discover('1'), 'bob'))")
     assert waiting.ask("gpus.take(1)") == "GpusBusy: GPU 0 is held by ann"
-    waiting.tell("gpus.wait_for_one()")
+    waiting.tell("wait_for_one(gpus)")
     os.close(end)
     assert waiting.hear() == "True"
     # A dying process lets go of one descriptor after the other: the sign may be gone a moment before the lock.
     while (answer := waiting.ask("len(gpus.take(1))")) != 1:
         assert "held by ann" in str(answer)
-        waiting.ask("gpus.wait_for_one()")
+        waiting.ask("wait_for_one(gpus)")
 
 
 def test_a_signal_ends_the_wait(others: Callable[..., Other]) -> None:
@@ -286,7 +293,7 @@ def test_a_signal_ends_the_wait(others: Callable[..., Other]) -> None:
     holder.take(1)
     waiting = others()
     waiting.ask("globals().update(gpus=Gpus(discover('1'), 'bob'))")
-    waiting.tell("(print('now', flush=True), gpus.wait_for_one())")
+    waiting.tell("(print('now', flush=True), wait_for_one(gpus))")
     assert waiting.hear() == "now"
     waiting.process.send_signal(signal.SIGINT)
     assert waiting.hear() == "'KeyboardInterrupt: '"

@@ -1,4 +1,4 @@
-"""The engine interface: the narrow waist between what is to run and where it runs.
+"""The engine contract: the narrow waist between what is to run and where it runs.
 
 An engine is handed one attempt of a job and is then observed; it is never asked to remember.
 """
@@ -8,18 +8,22 @@ from __future__ import annotations
 from ..data.rules import OWN_MACHINE
 from ..errors import PailotError
 from ..values import Value
+from .observation import observe_folder
+from .traits import Traits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
-    from typing import Any, Protocol, TypeVar
+    from typing import Any, TypeAlias, TypeVar
 
     from ..data.rules import Rules
     from ..planning import Plan
+    from ..progress import Progress
+    from .observation import Observation, Observed, Outcome
 
     Answer = TypeVar("Answer")
-
-ABSENT, STARTING, RUNNING, ENDED, LOST = "absent", "starting", "running", "ended", "lost"
+    Steps: TypeAlias = Generator[float | None, None, Answer]
+    """Work that pauses: it yields the moment (of the monotonic clock) at which it goes on at the latest, None for never."""
 
 
 class LaunchContext(Value):
@@ -59,15 +63,6 @@ class Attempt(Value):
     """What every process that stands for a task keeps open beside its own: the lock of the run."""
 
 
-class Observed(Value):
-    """What was seen of a task: its state and, once it has ended, its final record."""
-
-    role: str
-    index: int
-    state: str
-    final: Mapping[str, Any] | None = None
-
-
 class EngineError(PailotError):
     """An engine cannot do what it is asked; the message says why and what to do."""
 
@@ -78,7 +73,120 @@ class Unreachable(EngineError):
     exit_status = 4
 
 
-def through(steps: Generator[float | None, None, Answer], wait: Callable[[float | None], object]) -> Answer:
+def _ignore(_: object) -> None:
+    pass
+
+
+class EngineContext(Value):
+    """For whom an engine works: the process that drives the run."""
+
+    waiting: Callable[[str], None] = _ignore
+    """Told, in words, what the run waits for."""
+    many_runs: bool = False
+    """Whether this process drives many runs: what takes long is then left to a child, and a child keeps nothing of the others."""
+    patience_seconds: float | None = None
+    """How long what the engine follows may be out of reach before `give_up` is called; None: for ever."""
+    give_up: Callable[[], None] = lambda: None
+
+
+class Engine:
+    """Where tasks run. One object serves one run, attempt after attempt; many of them may live in one process.
+
+    Four methods have to be written: `start`, `newly_ended`, `alive` and `stop`. All others have a default, which is right
+    for tasks that live and die with the process that drives them. No call may wait for long: other runs of the process
+    would wait, too.
+
+    Whatever the tasks write lies in the attempt's folder, in the form that docs/reference/job-folder.md describes, when
+    `newly_ended` returns their end: logs, records, the outcome. Readers look only there.
+    """
+
+    name = ""
+    traits = Traits()
+    first_task_began: float | None = None
+    """When the first task of the last attempt was started; None: when `start` ended."""
+
+    def __init__(self, context: EngineContext | None = None) -> None:
+        self.context = context or EngineContext()
+        self.progressed: Callable[[Progress], None] = _ignore
+        """Told how far the inputs are on their way; the driver sets it."""
+
+    @classmethod
+    def check(cls) -> None:
+        """Raise an EngineError where this engine cannot be used, and say what to do."""
+
+    # One attempt
+
+    def start(self, attempt: Attempt, stopped: Callable[[], bool]) -> Steps[Sequence[str]]:
+        """Start every task of an attempt, once; returns notes for the user.
+
+        This is a generator. Where it has to wait it yields the moment at which it is to be resumed at the latest, or None;
+        it is resumed whenever something may have happened: at that moment, when `changes` is readable, when a child has
+        ended, when the run is to stop. Then `stopped()` is true, and it ends with an EngineError.
+        """
+        raise NotImplementedError
+
+    def newly_ended(self, attempt: Attempt) -> Sequence[Observed]:
+        """The tasks that ended for good, or were found lost, since the last call, in the order of their end."""
+        raise NotImplementedError
+
+    def alive(self) -> bool:
+        """Whether any task of the attempt may still be there, or its end was not returned yet."""
+        raise NotImplementedError
+
+    def stop(self, attempt: Attempt, grace: float, why: str, *, now: bool = False) -> str:
+        """Stop an attempt; the first reason is durable before any signal, wins, and is returned."""
+        raise NotImplementedError
+
+    def changes(self) -> int | None:
+        """A file descriptor that is readable when it is time to look again; None: the driver looks once a second."""
+        return None
+
+    def events(self) -> Sequence[Mapping[str, Any]]:
+        """What happened since the last call: claims, retries, growing logs. The truth is in the folder."""
+        return ()
+
+    def decided(self, attempt: Attempt) -> Outcome | None:
+        """How the attempt ended, for an engine whose traits say that it decides that; None: it ended without a word."""
+        return None
+
+    def abandon(self) -> Sequence[tuple[str, int]]:
+        """Kill without grace what runs on this machine, for the run cannot be driven on; returns the tasks that it was."""
+        return ()
+
+    def release(self) -> None:
+        """Between two attempts: what the last one held is given back."""
+
+    def close(self) -> None:
+        """The driver is done: leave nothing behind, or look away from what goes on without us."""
+
+    def child_ended(self, pid: int, status: int) -> None:
+        """A process that was added to `preparation.child_registry` for this engine has ended."""
+
+    # Without a driver
+
+    def observe(self, folder: str) -> Observation:
+        """What has become of the attempt in a folder that no process drives; level-triggered, by any process.
+
+        By default as the folder tells. An engine whose truth lies elsewhere asks there.
+        """
+        return observe_folder(folder)
+
+    def stop_detached(self, folder: str, grace: float, *, now: bool) -> None:
+        """Stop an attempt that no process drives; only for engines whose runs `can_be_driven_on`."""
+        raise NotImplementedError
+
+    # For the user
+
+    def preview(self, plan: Plan) -> str:
+        """What the engine asks others for, as text, for `pailot plan`; empty where it asks nobody."""
+        return ""
+
+    def shell_prefix(self, task_folder: str, *, terminal: bool) -> list[str]:
+        """The words that bring a shell to where a task is, for `pailot enter`; none where that is here."""
+        return []
+
+
+def through(steps: Steps[Answer], wait: Callable[[float | None], object] = _ignore) -> Answer:
     """Go through steps to their end, and do nothing else; `wait` is told until when they pause at the longest."""
     while True:
         try:
@@ -87,46 +195,3 @@ def through(steps: Generator[float | None, None, Answer], wait: Callable[[float 
             answer: Answer = end.value
             return answer
         wait(moment)
-
-
-if TYPE_CHECKING:
-
-    class Engine(Protocol):
-        """Where tasks run. One object serves one run, attempt after attempt; many of them may live in one process.
-
-        No call may wait for long: other runs of the process would wait, too. An engine whose start has to wait can offer
-        `starting(attempt, stopped)`: a generator that does what `start` does, yields the moment (of the monotonic clock, or
-        None) at which it is to be resumed at the latest, and ends with an EngineError when `stopped()` is true. It is resumed
-        whenever something may have happened. `start` remains for whoever has nothing else to do.
-        """
-
-        name: str
-        wake: int
-        """A descriptor that becomes readable when the run is to stop, for waits of its own."""
-
-        def start(self, attempt: Attempt) -> Sequence[str]:
-            """Start every task of an attempt, once; answers notes for the user."""
-
-        def observe(self, attempt: Attempt) -> Sequence[Observed]:
-            """What every task of an attempt is doing, at any time, after any crash."""
-
-        def newly_ended(self, attempt: Attempt) -> Sequence[Observed]:
-            """The tasks that ended, or were found lost, since the last call, in the order of their end."""
-
-        def alive(self) -> bool:
-            """Whether any task of the attempt may still be there."""
-
-        def release(self) -> None:
-            """Between two attempts: what the last one held is given back."""
-
-        def changes(self) -> int | None:
-            """A readable file descriptor that says 'look again', or None."""
-
-        def events(self) -> Sequence[Mapping[str, Any]]:
-            """What happened since the last call: retries, growing logs. The truth is in `observe`."""
-
-        def stop(self, attempt: Attempt, grace: float, why: str, *, now: bool = False) -> str:
-            """Stop an attempt; the first reason is durable and wins, and is answered."""
-
-        def close(self) -> None:
-            """Leave nothing behind."""

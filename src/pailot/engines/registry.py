@@ -1,48 +1,71 @@
-"""The engines by name: a table of ours, then the entry-point group `pailot.engines`."""
+"""The engines by name: a table of ours with their traits, then the entry-point group `pailot.engines`."""
 
 from __future__ import annotations
 
-from .contract import EngineError
+from ..values import Value
+from . import traits as known_traits
+from .contract import EngineContext, EngineError
+from .traits import Traits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .contract import Engine
 
+
+class Entry(Value):
+    """An engine that need not be loaded to be known."""
+
+    target: str
+    """Module and class, as `package.module:Class`."""
+    traits: Traits
+
+
 BUILT_IN = {
-    "local": "pailot.engines.local.engine:LocalEngine",
-    "docker": "pailot.engines.docker.engine:DockerEngine",
-    "slurm": "pailot.engines.slurm.engine:SlurmEngine",
-    "openpai": "pailot.engines.openpai.engine:OpenpaiEngine",
+    "local": Entry("pailot.engines.local.engine:LocalEngine", known_traits.LOCAL),
+    "docker": Entry("pailot.engines.docker.engine:DockerEngine", known_traits.DOCKER),
+    "slurm": Entry("pailot.engines.slurm.engine:SlurmEngine", known_traits.SLURM),
+    "openpai": Entry("pailot.engines.openpai.engine:OpenpaiEngine", known_traits.OPENPAI),
 }
-
-GO_ON = frozenset({"slurm"})
-"""Engines whose jobs go on when the process that started them dies, and tell whoever looks how they are."""
-FOLLOWED = frozenset({"openpai"})
-"""Engines whose jobs go on as well, but are known only to a process that follows them."""
+DEFAULT = "local"
 
 
-def create(name: str, waiting: Callable[[str], None] = lambda _: None) -> Engine:
-    """The engine of that name; `waiting` is told, in words, what it waits for."""
-    target = BUILT_IN.get(name) or _installed(name)
+def create(name: str, context: EngineContext | None = None) -> Engine:
+    """The engine of that name, for one run; `context` says for whom it works."""
+    return load(name)(context)
+
+
+def traits(name: str) -> Traits:
+    """How the engine of that name differs from others; one of ours is not loaded for it."""
+    known = BUILT_IN.get(name)
+    return known.traits if known is not None else load(name).traits
+
+
+def traits_of_run(name: str) -> Traits:
+    """The same for an engine that a run's record names; it may have been removed from this machine since."""
+    try:
+        return traits(name)
+    except EngineError:
+        return Traits()
+
+
+def check(name: str) -> None:
+    """Refuse a name that no engine has, and an engine that cannot be used here."""
+    known = BUILT_IN.get(name)
+    if known is None or not known.traits.on_this_machine:  # ours on this machine say when they start what they lack
+        load(name).check()
+
+
+def load(name: str) -> type[Engine]:
+    """The class of the engine of that name."""
+    known = BUILT_IN.get(name)
+    target = known.target if known is not None else _installed(name)
     if target is None:
         raise EngineError(f"there is no engine '{name}'; there is {', '.join(BUILT_IN)}")
     from importlib import import_module
 
     module, _, attribute = target.partition(":")
-    engine: Engine = getattr(import_module(module), attribute)(waiting)
+    engine: type[Engine] = getattr(import_module(module), attribute)
     return engine
-
-
-def check(name: str) -> None:
-    """Refuse a name that no engine has."""
-    if name not in BUILT_IN and _installed(name) is None:
-        raise EngineError(f"there is no engine '{name}'; there is {', '.join(BUILT_IN)}")
-    if name == "slurm":
-        from .slurm.slurm_cli import check as check_slurm
-
-        check_slurm()
 
 
 def _installed(name: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import asynccontextmanager
 
+from ..engines.registry import check, traits
 from ..scheduling.capacity import Capacity
 from ..settings import MOST, BadSetting
 from .errors import Conflict
@@ -21,8 +22,6 @@ LOCK = "server.lock"
 DATABASE = "server.db"
 _GET_FLAGS, _SET_FLAGS, _TOP_FOLDER = 0x80086601, 0x40086602, 0x00020000
 _CLUSTER_KEYS = ("cpus", "memory_mb", "gpus", "user_jobs", "user_gpus")
-HERE = ("local", "docker", "podman", "nerdctl")
-"""Engines that use this machine; jobs on another wait in a line of their own there."""
 
 
 @asynccontextmanager
@@ -32,7 +31,6 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
     Raises Conflict when another server has this home. Leaving hands running jobs over to the next server, unless
     `shutdown` was called with another wish before. `team.store` is the store, for accounts and lists.
     """
-    from ..engines.registry import check
     from ..library import Library
     from ..store import SecretBox
     from ..store.server import ServerStore
@@ -43,7 +41,7 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
     from .unix_users import task_environment
 
     check(engine)
-    if settings["unix_users"] and engine != "local":
+    if settings["unix_users"] and not traits(engine).unix_users:
         raise BadSetting(f"unix_users: the engine {engine} cannot run tasks as Unix users; only local can")
     home = settings.home
     os.makedirs(home, mode=0o700, exist_ok=True)
@@ -127,7 +125,7 @@ def database(settings: Settings) -> str:
 
 def capacity(settings: Settings, engine: str) -> Capacity:
     """What jobs may use at the same time: as set, else what this machine has."""
-    if engine not in HERE:
+    if not traits(engine).on_this_machine:
         return Capacity(1e6, 1 << 40, 1 << 20)
     from ..engines.preparation import gpus, machine
 
@@ -159,7 +157,7 @@ def cells(settings: Settings, engine: str, machine: Capacity) -> tuple[dict[str,
     table = settings["sku_types"]
     if table:
         return from_setting(table), True
-    if engine not in HERE:
+    if not traits(engine).on_this_machine:
         return {}, False
     from ..engines.preparation import gpus
 

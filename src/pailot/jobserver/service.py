@@ -18,6 +18,7 @@ import time
 
 from ..data import server_rules
 from ..engines.contract import LaunchContext
+from ..engines.registry import traits
 from ..lifecycle.states import FINAL_JOB_STATES, WAITING
 from ..loading import shell_syntax
 from ..runfolder import layout
@@ -158,7 +159,7 @@ class Team:
 
     async def _check_scripts(self, caller: Caller, prepared: Prepared) -> None:
         """Refuse a job whose scripts bash will not read, where it is this machine's bash that reads them."""
-        if self.engine == "local" and not shell_syntax.are_known_to_be_right(prepared.plan):
+        if traits(self.engine).runs_plain_processes and not shell_syntax.are_known_to_be_right(prepared.plan):
             await self.reading.read(caller.name, lambda: check_scripts(prepared))
 
     async def check(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ..engines.registry import traits
 from ..protocol import reserved
 from ..settings import Settings
 from . import entry_script
@@ -145,17 +146,19 @@ def without_effect(given: Processor, engine: str | None, *, chosen: bool) -> lis
     Who has `chosen` the engine by its name need not be told again that it uses no images.
     """
     settings = Settings()
+    here = engine is not None and traits(engine).on_this_machine
+    is_process = engine is not None and traits(engine).runs_plain_processes
     unused = [
         name
         for name, is_set in (
             ("spot_spec", given.spot_spec),
             ("user_vpc_config", given.user_vpc_config),
             ("resource_type", given.resource_type not in (None, ResourceType.General)),
-            ("image_uri (the command runs as a process)", engine == "local" and not chosen),
+            ("image_uri (the command runs as a process)", is_process and not chosen),
         )
         if is_set
     ]
-    unused += [f"settings['{key}']" for key in given.settings if key != "Priority" or engine in ("local", "docker")]
+    unused += [f"settings['{key}']" for key in given.settings if key != "Priority" or here]
     if given.experiment_config and not settings["experiments"].get(given.experiment_config.experiment_id):
         unused.append(f"experiment_config (no place for '{given.experiment_config.experiment_id}' in the setting experiments)")
     return unused
@@ -178,7 +181,7 @@ def warnings(given: Processor, engine: str | None, *, chosen: bool) -> list[str]
     if long:
         found.append(f"left out, since no variable can be so long: {', '.join(long)}; read hyperparameters.json instead")
     words = " ".join(entry_script.words_of(given.command))
-    if engine == "local" and re.search(r"(?<![\w.])/ml/", words):
+    if engine is not None and traits(engine).runs_plain_processes and re.search(r"(?<![\w.])/ml/", words):
         from ..engines.preparation.sandbox import works
 
         if not works():

@@ -6,6 +6,7 @@ import os
 import re
 
 from ..data.filesystems import shown
+from ..engines.registry import check, traits
 from ..errors import suggestion
 from ..settings import Settings
 from ..values import Value
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from .alibaba_types import Record
     from .machine_types import Machine
 
-HERE = ("local", "docker")
-"""The engines of this machine."""
 _OTHER = re.compile(r"[^A-Za-z0-9_]")
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 """What no name of a job holds."""
@@ -210,13 +209,15 @@ class Processor:
         found_in = self._places("input", self.build_inputs(dict(inputs), spec.input_channels), session)
         found_out = self._places("output", self.build_outputs(name, spec.output_channels, dict(outputs)), session)
         engine = None if session.server else session.engine_for(self.instance_type)
-        machine = machine_of(self.instance_type, self.instance_count, here=engine in HERE)
-        if engine is not None:
-            from ..engines.registry import check
-
+        known = None if engine is None else traits(engine)
+        here = known is not None and known.on_this_machine
+        machine = machine_of(self.instance_type, self.instance_count, here=here)
+        if engine is not None and known is not None:
             check(engine)
-            if engine == "openpai":
-                raise InvalidProcessor("the engine 'openpai' has no /ml for a Processor; use a Pailot server, or another engine")
+            if not known.has_channels:
+                raise InvalidProcessor(
+                    f"the engine '{engine}' has no /ml for a Processor; use a Pailot server, or another engine"
+                )
         self._warn(engine, chosen=session.named_engine() is not None)
         description = self._description(spec, found_in, found_out, session, name)
         wanted = _Wanted(name, engine, machine, spec, found_in, found_out, description)
@@ -238,7 +239,7 @@ class Processor:
         from ..sdk.builders import TaskRole
         from ..sdk.job import Job
 
-        place = {None: SERVER, "local": packages.HERE, "slurm": NODE}.get(wanted.engine, CONTAINER)
+        place = _place(wanted.engine)
         commands, parameters = entry_script.commands(
             wanted.spec.command,
             wanted.spec.job_type,
@@ -477,6 +478,16 @@ def _refuse_unknown(kind: str, given: Mapping[str, Any], declared: Sequence[Chan
     for name in given:
         if known and name not in known:
             raise InvalidProcessor(f"there is no {kind} channel '{name}'{suggestion(name, known)} (declared: {', '.join(known)})")
+
+
+def _place(engine: str | None) -> str:
+    """Where the commands of a job run; `engine` is None for a server."""
+    if engine is None:
+        return SERVER
+    known = traits(engine)
+    if known.own_filesystem:
+        return CONTAINER
+    return packages.HERE if known.on_this_machine else NODE
 
 
 def _is_far(server: str | None) -> bool:

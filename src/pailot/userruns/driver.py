@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import time
 
-from ..engines.contract import LOST, Attempt
-from ..engines.registry import GO_ON
+from ..engines.contract import Attempt
+from ..engines.observation import LOST, Outcome
 from ..errors import PailotError
 from ..lifecycle import retry
 from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
@@ -22,17 +22,13 @@ from ..runfolder.careful_files import make_folders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
-    from typing import Any, TypeAlias, TypeVar
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
-    from ..engines.contract import Engine, LaunchContext
+    from ..engines.contract import Engine, LaunchContext, Steps
     from ..planning import Plan
     from ..progress import Progress
     from .run_folder import JobFolder
-
-    Answer = TypeVar("Answer")
-    Steps: TypeAlias = Generator[float | None, None, Answer]
-    """Work that pauses: it yields the moment (of the monotonic clock) at which it goes on at the latest, None for never."""
 
 POLL_SECONDS = 1.0
 """How often an engine is looked at that has nothing to wait for."""
@@ -94,8 +90,7 @@ class Driver:
         """What every shim keeps open beside its own: the lock of the run."""
         self.on_started: Callable[[], None] = lambda: None
         self.pace = Pace()
-        if hasattr(engine, "progressed"):
-            engine.progressed = self.progressed
+        engine.progressed = self.progressed
 
     def steps(self) -> Steps[dict[str, Any]]:
         """All attempts, to the verdict, which is written before it is returned.
@@ -160,7 +155,7 @@ class Driver:
         from .publish_outputs import publish
 
         attempt = self.folder.attempt(number)
-        done = yield from publish(channels, attempt, self.context, self.progressed, self._asked_to_stop)
+        done = yield from publish(channels, attempt, self.engine, self.context, self.progressed, self._asked_to_stop)
         for words in done.notes:
             self._happened("waiting", reason=words)
         if done.stopped:
@@ -179,7 +174,7 @@ class Driver:
         self.number = number
         path = self.folder.attempt(number)
         # By another driver, who is gone.
-        begun = (self.resumes or self.engine.name in GO_ON) and os.path.isdir(path)
+        begun = (self.resumes or self.engine.traits.can_be_driven_on) and os.path.isdir(path)
         make_folders(path, exist_ok=begun)
         self.folder.keep_reserve(path)
         attempt = self._current = Attempt(
@@ -194,15 +189,14 @@ class Driver:
         if self._asked_to_stop() and not begun:
             return "stopped", Verdict(STOPPED, "stopped before it started")
         try:
-            notes = list((yield from self._start(attempt)))
+            notes = list((yield from self.engine.start(attempt, lambda: self._asked_to_stop() or self.preempted)))
         except (PailotError, OSError) as error:
             yield from self._end_tasks(attempt)
             if self._asked_to_stop():
                 return "stopped", Verdict(STOPPED, "stopped before it started")
             self.exit_status = getattr(error, "exit_status", None)
             return "stopped", Verdict(FAILED, f"it could not be started: {self._words(error)}")
-        # An option of the engine: when its first task was started, which may be long before its last one was.
-        self.began = self.began or getattr(self.engine, "first_task_began", None) or time.time()
+        self.began = self.began or self.engine.first_task_began or time.time()
         if self.folder.durable or number > self.first:
             self._set_state(RUNNING, number)
         told = {"notes": notes} if notes else {}
@@ -218,18 +212,11 @@ class Driver:
             return str(error)
         return f"{error.strerror} ({error.filename})" if error.filename else str(error)
 
-    def _start(self, attempt: Attempt) -> Steps[Sequence[str]]:
-        """An engine that may have to wait before it can start does so in steps; the others start at once."""
-        in_steps = getattr(self.engine, "starting", None)
-        if in_steps is None:
-            return self.engine.start(attempt)
-        return (yield from in_steps(attempt, lambda: self._asked_to_stop() or self.preempted))  # type: ignore[no-any-return]  # an option of the protocol
-
     def _drive(self, attempt: Attempt, deadline: float | None) -> Steps[tuple[str, Verdict]]:
         tally = Tally(self.rules)
         unclaimed = {(role.name, index) for role in self.plan.roles.values() for index in range(role.instances)}
         cause, verdict = "user", None
-        hands_on = getattr(self.engine, "hands_on", False)  # an option: whoever runs the job applies its policy, and retries
+        decides_outcome = self.engine.traits.decides_outcome
         while self.engine.alive():
             yield self._until(deadline)
             self._listen(attempt, unclaimed)
@@ -237,7 +224,7 @@ class Driver:
                 final = task.final or {}
                 self._claimed(attempt, unclaimed, task.role, task.index)
                 self._happened("task-ended", role=task.role, index=task.index, attempt=attempt.number, **_brief(final))
-                if verdict is not None or hands_on:
+                if verdict is not None or decides_outcome:
                     continue
                 if task.state == LOST:
                     cause, verdict = (
@@ -266,10 +253,10 @@ class Driver:
                 deadline = None
                 self._stop(attempt, "timeout")
         self._listen(attempt, unclaimed)  # to what was said between the last look and the end
-        decided = getattr(self.engine, "decided", None)
-        if decided is not None:
-            self.retries.update(getattr(self.engine, "retries", {}))
-            return decided(attempt) or ("platform", Verdict(FAILED, "it ended without a result"))
+        if decides_outcome:
+            outcome = self.engine.decided(attempt) or Outcome("platform", Verdict(FAILED, "it ended without a result"))
+            self.retries.update(outcome.retries)
+            return outcome.cause, outcome.verdict
         if verdict is None:
             return self._verdict_of_a_stop()
         return cause, verdict
@@ -315,17 +302,6 @@ class Driver:
         if why != "completed":
             self._set_state(STOPPING, attempt.number)
             self._happened("stopping", why=why, now=now)
-
-    def abandon(self) -> None:
-        """Kill whatever of the run is there, without grace: it cannot be driven on."""
-        import signal
-
-        from ..runtime import processes
-
-        shims = dict(getattr(self.engine, "shims", {}))
-        for pid in shims:
-            processes.kill_all(pid)
-        processes.send(shims, signal.SIGKILL)
 
     def _kill_now(self) -> bool:
         return self.interrupts > 1 or os.path.exists(self.folder.file(layout.KILL))

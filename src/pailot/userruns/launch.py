@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from .masked_job_file import Recorded
 
 
-KEEP_ENVIRONMENT = ("slurm",)
-"""Engines whose next attempt may be started by another process than the first, with the same environment."""
-
-
 class Conflict(PailotError):
     """A run of this name is still active."""
 
@@ -76,6 +72,7 @@ def prepare(
     """Record a run: its folder and its row in the index exist before the first process does. `text` is the job file."""
     _check_descriptors()
     from .. import credentials
+    from ..engines.registry import traits as engine_traits
     from ..store import StoreError
     from ..store.index import Index, JobRow, NameInUse, new_id
     from ..store.network_filesystems import index_path
@@ -105,10 +102,11 @@ def prepare(
         labels={**plan.options.labels, **(labels or {})},
     )
     kept = recorded(job, text, plan)
+    traits = engine_traits(engine)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PAILOT_")}
     try:
         folder = JobFolder.create(path, record, kept.source, dict(kept.plan))
-        _seal(settings.home, folder, run_id, kept, environment if engine in KEEP_ENVIRONMENT else {})
+        _seal(settings.home, folder, run_id, kept, environment if traits.can_be_driven_on else {})
         lock = folder.lock()
     except OSError as error:
         _remove(path)
@@ -149,7 +147,7 @@ def prepare(
         home=settings.home,
         sandbox=sandbox,
         rotate_bytes=int(settings.log_rotate_mb * 1_000_000),
-        source=_whole_source(job) if engine == "openpai" else "",
+        source=_whole_source(job) if traits.takes_job_file else "",
     )
     return Run(folder, plan, index, run_id, context, engine, lock)
 
@@ -225,6 +223,8 @@ def drive_detached(run: Run) -> dict[str, Any] | None:
 
 def apart(work: Callable[[int], object]) -> int:
     """Do something in a process of its own, that outlives us; answers a descriptor on which `work` can tell us something."""
+    from ..runtime.daemon import daemonize
+
     reader, writer = os.pipe2(os.O_CLOEXEC)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -233,12 +233,8 @@ def apart(work: Callable[[int], object]) -> int:
         status = 1
         try:
             os.close(reader)
-            os.setsid()
-            if os.fork() == 0:
-                null = os.open(os.devnull, os.O_RDWR)
-                for descriptor in (0, 1, 2):
-                    os.dup2(null, descriptor)
-                work(writer)
+            daemonize()
+            work(writer)
             status = 0
         finally:
             os._exit(status)
@@ -253,6 +249,7 @@ def drive_and_tell(run: Run, started: int) -> dict[str, Any]:
 
 
 def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, Any]:
+    from ..engines.contract import EngineContext
     from ..engines.registry import create as create_engine
     from ..store import StoreError
     from .driver import Driver
@@ -285,7 +282,7 @@ def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, 
         if watcher is not None:
             watcher.happened(entry)
 
-    driver = Driver(run.folder, run.plan, create_engine(run.engine, waiting), run.context, watcher)
+    driver = Driver(run.folder, run.plan, create_engine(run.engine, EngineContext(waiting)), run.context, watcher)
     driver.on_started = tell_started
     verdict = drive(driver)
     record_end(run.index, run.id, verdict)

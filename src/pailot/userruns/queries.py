@@ -6,11 +6,12 @@ import os
 import sys
 import time
 
-from ..engines.registry import FOLLOWED
+from ..engines.observation import is_free
+from ..engines.registry import traits_of_run
 from ..errors import PailotError
 from ..lifecycle.completion import Verdict
 from ..lifecycle.waits import capped
-from ..runfolder import careful_files, layout
+from ..runfolder import layout
 from ..runfolder.atomic_json import DISK_FULL, is_full, read_record
 from ..runfolder.record_shapes import sound
 from ..runtime import cleanup, processes
@@ -107,7 +108,7 @@ def recover(folder: JobFolder) -> dict[str, Any] | None:
         if reattach.goes_on(folder):
             return reattach.settle(folder)
         job = folder.job()
-        if job is not None and job.engine in FOLLOWED:
+        if job is not None and traits_of_run(job.engine).needs_follower:
             os.close(lock)
             lock = -1
             reattach.follow(folder)
@@ -350,30 +351,13 @@ def _without_shim(folder: JobFolder, *, rebooted: bool) -> list[str]:
 
 
 def _is_claimed_and_free(path: str) -> bool:
-    return os.path.exists(path) and _free(path, wait=False)
+    return os.path.exists(path) and is_free(path)
 
 
 def _shims_alive(folder: JobFolder) -> bool:
-    return any(not _free(path, wait=False) for path in _claims(folder))
+    return any(not is_free(path) for path in _claims(folder))
 
 
 def _wait_for_shims(folder: JobFolder) -> None:
     for path in _claims(folder):
-        _free(path, wait=True)
-
-
-def _free(path: str, *, wait: bool) -> bool:
-    """Whether the shim that holds a claim is gone."""
-    import fcntl
-
-    try:
-        descriptor = careful_files.open_regular(path, os.O_RDWR)
-    except OSError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH if wait else fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
+        is_free(path, wait=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 
-from ..engines.registry import GO_ON
+from ..engines.contract import EngineContext
 from ..engines.registry import create as create_engine
+from ..engines.registry import traits_of_run
 from ..lifecycle import retry
 from ..lifecycle.completion import Verdict
 from ..lifecycle.states import STOPPED, SUCCEEDED, WAITING
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from .masked_job_file import Kept
     from .run_folder import JobFolder
 
-PATIENCE = 600.0
+PATIENCE_SECONDS = 600.0
 """So long a server may be away before nobody follows the run any more."""
 FIRST_LOOK = 10.0
 """So long whoever looks at a run waits for what the server says."""
@@ -38,7 +39,7 @@ FIRST_LOOK = 10.0
 def goes_on(folder: JobFolder) -> bool:
     """Whether this run needs no process here."""
     job = folder.job()
-    return job is not None and job.engine in GO_ON
+    return job is not None and traits_of_run(job.engine).can_be_driven_on
 
 
 def settle(folder: JobFolder) -> dict[str, Any] | None:
@@ -46,17 +47,17 @@ def settle(folder: JobFolder) -> dict[str, Any] | None:
     attempts = folder.attempts()
     if not attempts:
         return _conclude(folder, Verdict("FAILED", "its launcher was killed before it was submitted"))
-    engine: Any = create_engine(_job(folder).engine)
+    engine = create_engine(_job(folder).engine)
     try:
-        state, outcome = engine.peek(folder.attempt(attempts - 1))
+        seen = engine.observe(folder.attempt(attempts - 1))
     finally:
         engine.close()
-    if outcome is None:
+    if seen.outcome is None:
         before = folder.record(layout.STATE) or {}
-        if before.get("state") != state and not (before.get("state") == "STOPPING" and state == "RUNNING"):
-            folder.set_state(**{**before, "state": state, "attempt": attempts - 1})
+        if before.get("state") != seen.state and not (before.get("state") == "STOPPING" and seen.state == "RUNNING"):
+            folder.set_state(**{**before, "state": seen.state, "attempt": attempts - 1})
         return None
-    cause, verdict = outcome
+    cause, verdict = seen.outcome.cause, seen.outcome.verdict
     used = _used(folder)
     asked = os.path.exists(folder.file(layout.STOP))
     again = retry.next_attempt(cause, used["user"], used["platform"], folder.plan().get("jobRetryCount", 0))
@@ -72,9 +73,9 @@ def settle(folder: JobFolder) -> dict[str, Any] | None:
 
 def stop(folder: JobFolder, *, grace: float, now: bool) -> None:
     """Tell a run that nobody drives here to stop."""
-    engine: Any = create_engine(_job(folder).engine)
+    engine = create_engine(_job(folder).engine)
     try:
-        engine.stop_alone(folder.attempt(folder.attempts() - 1), grace, now=now)
+        engine.stop_detached(folder.attempt(folder.attempts() - 1), grace, now=now)
     finally:
         engine.close()
 
@@ -96,7 +97,7 @@ def drive_on(folder: JobFolder) -> dict[str, Any] | None:
         def waiting(words: str) -> None:
             folder.note("waiting", reason=words)
 
-        driver = Driver(folder, plan, create_engine(_job(folder).engine, waiting), context)
+        driver = Driver(folder, plan, create_engine(_job(folder).engine, EngineContext(waiting)), context)
         driver.first = max(0, folder.attempts() - 1)
         driver.retries = _used(folder)
         driver.began = _began(folder)
@@ -129,8 +130,7 @@ def _follow(folder: JobFolder, told: int) -> None:
     if lock is None:
         return  # somebody was quicker
     job, settings = _job(folder), Settings()
-    engine: Any = create_engine(job.engine)
-    engine.patience, engine.give_up = PATIENCE, lambda: os._exit(0)
+    engine = create_engine(job.engine, EngineContext(patience_seconds=PATIENCE_SECONDS, give_up=lambda: os._exit(0)))
     hidden = kept_for(settings.home, folder).hidden
     context = LaunchContext("", "", {}, {}, hidden, settings.cache, settings.home)
     driver = Driver(folder, _plan_to_follow(folder), engine, context, _FirstLook(told))

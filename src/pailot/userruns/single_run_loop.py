@@ -25,10 +25,6 @@ def drive(driver: Driver, *, interruptible: bool = True) -> dict[str, Any]:
     control = os.open(driver.folder.file(layout.CONTROL), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     before = _listen(driver, woken, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if interruptible else ())
-    either = select.epoll()
-    for descriptor in (wake, control):
-        either.register(descriptor, select.EPOLLIN)
-    driver.engine.wake = either.fileno()
     try:
         steps = driver.steps()
         while True:
@@ -44,7 +40,6 @@ def drive(driver: Driver, *, interruptible: bool = True) -> dict[str, Any]:
         signal.set_wakeup_fd(-1)
         if not interruptible:
             signal.signal(signal.SIGCHLD, before)
-        either.close()
         for descriptor in (control, wake, woken):
             os.close(descriptor)
         driver.engine.close()
@@ -52,7 +47,6 @@ def drive(driver: Driver, *, interruptible: bool = True) -> dict[str, Any]:
 
 def _end_defective(driver: Driver, error: Exception) -> dict[str, Any]:
     """The run cannot be driven on: nothing of it goes on, and its verdict says why. In a cluster it goes on without us."""
-    from ..engines.registry import FOLLOWED, GO_ON
     from ..errors import PailotError
     from ..lifecycle.completion import Verdict
     from ..lifecycle.states import FAILED
@@ -61,14 +55,12 @@ def _end_defective(driver: Driver, error: Exception) -> dict[str, Any]:
     folder = driver.folder
     known = isinstance(error, PailotError) or defects.is_of_the_machine(error)
     words = str(error) if known else _noted(driver, error)
-    if driver.engine.name in GO_ON | FOLLOWED:
+    if driver.engine.traits.survives_launcher:
         raise error if known else PailotError(f"{words}. The job goes on: pailot wait {driver.plan.name}") from None
     verdict = folder.verdict()
     if verdict is not None:
         return verdict
-    tasks = dict(getattr(driver.engine, "shims", {})).values()
-    driver.abandon()
-    for role, index in tasks:
+    for role, index in driver.engine.abandon():
         cleanup.clean_up(folder.task(driver.number, role, index))
     return folder.conclude(Verdict(FAILED, words), retries=driver.retries, started=driver.began)
 

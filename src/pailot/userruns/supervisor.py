@@ -11,6 +11,7 @@ import sys
 
 from ..errors import PailotError
 from ..runfolder import layout
+from ..runtime.daemon import daemonize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,18 +72,14 @@ def main() -> None:
     import pickle
 
     path, run_id, plan, context, engine, lock = pickle.load(sys.stdin.buffer)  # noqa: S301  # from our parent
-    if os.fork():
-        os._exit(0)  # whoever started us reaps this at once, and never the driver
+    told = os.dup(1)
+    os.set_inheritable(told, False)
+    daemonize(streams=(0, 1))
     from ..store.index import Index
     from ..store.network_filesystems import index_path
     from .launch import Run, drive_and_tell
     from .run_folder import JobFolder
 
-    told = os.dup(1)
-    os.set_inheritable(told, False)
-    null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1):
-        os.dup2(null, descriptor)
     if lock is not None:
         os.set_inheritable(lock, False)
     drive_and_tell(Run(JobFolder(path), plan, Index(index_path(context.home)), run_id, context, engine, lock), told)

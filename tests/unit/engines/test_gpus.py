@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 from pathlib import Path
 
 import pytest
@@ -124,7 +125,8 @@ def test_all_or_none_are_taken_and_the_holders_named() -> None:
     assert [gpu.index for gpu in ann.take(1)] == [3]  # eve kept none
     assert [gpu.index for gpu in ann.held] == [0, 1, 3]
     ann.close()
-    assert eve.wait_for_one()
+    with eve.released() as sign:
+        assert sign.is_set()
     assert [gpu.index for gpu in eve.take(3)] == [0, 1, 3]
     for each in (bob, eve):
         each.close()
@@ -158,16 +160,17 @@ def test_a_name_is_shown_as_one_line(locks: Path) -> None:
     other.close()
 
 
-def test_a_wait_ends_when_the_caller_is_woken() -> None:
+def test_a_gpu_that_is_given_back_is_told_to_a_loop_that_waits_for_other_things_too() -> None:
     one, other = Gpus(discover("1"), "ann"), Gpus(discover("1"), "bob")
     one.take(1)
-    reader, writer = os.pipe()
-    os.write(writer, b"x")
-    assert not other.wait_for_one(reader)
-    one.close()
-    assert other.wait_for_one(reader)
-    for descriptor in (reader, writer):
-        os.close(descriptor)
+    with other.released() as sign:
+        assert not sign.is_set()
+        assert select.select([sign], [], [], 0)[0] == []
+        one.close()
+        assert select.select([sign], [], [], 10)[0] == [sign]
+        assert sign.is_set()
+    with other.released() as sign:
+        assert sign.is_set()  # it was free before anybody looked
     other.close()
 
 

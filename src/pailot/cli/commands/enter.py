@@ -59,11 +59,11 @@ def run(args: Namespace) -> int:  # noqa: RET503  # ends by becoming the shell
 
 def _in_the_cluster(engine: str, task: str) -> list[str]:
     """The words that bring a shell to the node of a task that is still there."""
-    if engine != "slurm" or os.path.exists(os.path.join(task, layout.FINAL)):
-        return []
-    from ...engines.slurm.enter import words
+    from ...engines.registry import create, traits_of_run
 
-    return words(task, terminal=sys.stdin.isatty())
+    if traits_of_run(engine).on_this_machine or os.path.exists(os.path.join(task, layout.FINAL)):
+        return []
+    return create(engine).shell_prefix(task, terminal=sys.stdin.isatty())
 
 
 def _become_shell(environment: dict[str, str], work: str, wanted: str | None, step: list[str]) -> NoReturn:

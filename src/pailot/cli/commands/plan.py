@@ -31,10 +31,11 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    engine = None
     if args.engine is not None:
         from ...engines.registry import create
 
-        create(args.engine).close()  # refused if there is none of that name
+        engine = create(args.engine)  # refused if there is none of that name
     job = load_job(args, args.file)
     made = plan(job)
     mask = _mask(job)
@@ -51,10 +52,8 @@ def run(args: Namespace) -> int:
         print(json.dumps(_json(made, args.role, args.index, mask), indent=2, ensure_ascii=False))
         return OK
     print_problems(made.warnings, sys.stderr)
-    if args.engine == "slurm":
-        from ...engines.slurm.cluster_queries import script
-
-        text = script(made)
+    text = engine.preview(made) if engine is not None else ""
+    if text:
         print(mask(text) if mask else text, end="")
         return OK
     print(_headline(made))

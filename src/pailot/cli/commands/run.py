@@ -47,13 +47,14 @@ def run(args: Namespace) -> int:
 def start(args: Namespace, job: Job, text: str) -> int:
     """Run a job that was read."""
     from ...engines.registry import check as check_engine
+    from ...engines.registry import traits
     from ...loading.shell_syntax import checked
     from ...userruns.launch import drive_detached, drive_here, prepare
 
     check_engine(args.engine)
     if args.unique:
         job = job.replace(name=f"{job.name}-{os.urandom(3).hex()}")
-    made = checked(job, plan(job), runs_here=args.engine == "local")
+    made = checked(job, plan(job), runs_here=traits(args.engine).runs_plain_processes)
     if not args.quiet:
         print_problems(made.warnings, sys.stderr)
     prepared = prepare(

@@ -10,23 +10,23 @@ from ...runfolder import layout
 from ...runtime import container_shim  # noqa: F401  # or each shim would load it by itself
 from ...runtime.docker_api import mount
 from ...runtime.task_spec import Container
+from .. import traits
 from ..contract import EngineError
 from ..local.engine import LocalEngine, too_much
 from ..preparation import machine, workdir
-from ..preparation.child_registry import CHILDREN
 from . import images, run_arguments, settings
-from .container_cli import DOCKER, PODMAN, candidates, has_proxies
+from .container_cli import DOCKER, PODMAN, Program, candidates, has_proxies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from ...data.ml_mounts import Mount
     from ...planning import RolePlan
     from ...runtime.task_spec import Task
-    from ..contract import Attempt
+    from ..contract import Attempt, EngineContext, Steps
     from ..preparation.gpus import Gpu
-    from .container_cli import Program
 
 MEMORY_FOLDER = "/run/pailot"
 LABEL = "pailot"
@@ -36,22 +36,22 @@ class DockerEngine(LocalEngine):
     """Runs attempts in containers of this machine."""
 
     name = "docker"
-    contains = True
+    traits = traits.DOCKER
 
-    def __init__(self, waiting: Callable[[str], None] = lambda _: None) -> None:
-        super().__init__(waiting)
+    def __init__(self, context: EngineContext | None = None) -> None:
+        super().__init__(context)
         self.choices = settings.read()
         self.program: Program | None = None
         self.network = ""
         self._common: tuple[str, ...] = ()
         self._fetched: set[str] = set()
 
-    def starting(self, attempt: Attempt, stopped: Callable[[], bool]) -> Generator[float | None, None, Sequence[str]]:
+    def start(self, attempt: Attempt, stopped: Callable[[], bool]) -> Steps[Sequence[str]]:
         if attempt.context.sandbox:
             raise EngineError("a container is a sandbox already; leave --sandbox out")
         if attempt.context.run_as:
             raise EngineError(f"the docker engine cannot start containers as another user ({attempt.context.run_as})")
-        return (yield from super().starting(attempt, stopped))
+        return (yield from super().start(attempt, stopped))
 
     def release(self) -> None:
         super().release()
@@ -81,7 +81,7 @@ class DockerEngine(LocalEngine):
 
     def _provide(
         self, attempt: Attempt, works: Sequence[str], stopped: Callable[[], bool]
-    ) -> Generator[float | None, None, Mapping[str, Mapping[str, str]]]:
+    ) -> Steps[Mapping[str, Mapping[str, str]]]:
         self.program = yield from self._bring_images(attempt, stopped)
         self._sweep(self.program)
         provided = yield from super()._provide(attempt, works, stopped)
@@ -89,7 +89,7 @@ class DockerEngine(LocalEngine):
         self._common = ()
         return provided
 
-    def _bring_images(self, attempt: Attempt, stopped: Callable[[], bool]) -> Generator[float | None, None, Program]:
+    def _bring_images(self, attempt: Attempt, stopped: Callable[[], bool]) -> Steps[Program]:
         """The images first: whatever is wrong with them is said before anything starts."""
         programs = [self.program] if self.program else candidates(self.choices.command)
         policy = self.choices.pull if not attempt.number else settings.MISSING
@@ -99,19 +99,21 @@ class DockerEngine(LocalEngine):
             if found is not None:
                 return found
         owner = os.getpid()
-        say = self.waiting
-        if CHILDREN.crowded:  # a child has none of what the others would be told through
-            self.waiting(f"bringing the images {', '.join(sorted({role.image.uri for role in attempt.plan.roles.values()}))}")
+        say = self.context.waiting
+        if self.context.many_runs:  # a child has none of what the others would be told through
+            self.context.waiting(
+                f"bringing the images {', '.join(sorted({role.image.uri for role in attempt.plan.roles.values()}))}"
+            )
             say = _say_nothing
 
-        def bring() -> Program:
-            return images.bring(attempt.plan, programs, policy, say, owner)
+        def bring() -> dict[str, Any]:
+            return vars(images.bring(attempt.plan, programs, policy, say, owner))
 
         from ..preparation.background_child import in_a_child
 
         try:
             # A pull takes long, and is to be stopped like anything else.
-            return (yield from in_a_child(bring, attempt.descriptors, self, stopped))
+            return Program(**(yield from in_a_child(bring, attempt.descriptors, self, stopped)))
         finally:
             images.sweep(owner)
 

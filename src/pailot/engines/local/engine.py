@@ -8,34 +8,35 @@ import signal
 import time
 
 from ...lifecycle import exit_classes
-from ...lifecycle.states import LAUNCHER_LOST
 from ...planning import placement as placing
 from ...runfolder import layout
-from ...runfolder.atomic_json import DISK_FULL, DISK_FULL_STATUS, claim, place_record, read_record, write_record
+from ...runfolder.atomic_json import DISK_FULL, DISK_FULL_STATUS, claim, place_record, write_record
 from ...runfolder.careful_files import make_folders
 from ...runfolder.stop_reason import claim_stop
 from ...runtime import cgroups, cleanup, processes
 from ...runtime.shim import run_and_exit, which
 from ...runtime.shim_events import Channel
 from ...runtime.task_spec import Task
-from ..contract import ABSENT, ENDED, LOST, RUNNING, STARTING, EngineError, Observed, through
+from ..contract import Engine, EngineError
+from ..observation import ENDED, Observed, observe_task
 from ..preparation import machine, workdir
-from ..preparation.child_registry import CHILDREN
+from ..preparation.child_registry import CHILDREN, keep_only
 from ..preparation.gpus import Gpus, GpusBusy, discover, of_type, variables
 from ..preparation.ports import Ports
+from ..traits import LOCAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from ...data.ml_mounts import View
     from ...planning import Plan, RolePlan
     from ...progress import Progress
     from ...protocol.model import Channels
-    from ..contract import Attempt
+    from ..contract import Attempt, EngineContext, Steps
     from ..preparation.background_child import Whose
-    from ..preparation.gpus import Gpu
+    from ..preparation.gpus import Gpu, Released
     from ..preparation.unix_owner import Owner
 
 MAX_TASKS = 4_000
@@ -44,21 +45,16 @@ USUAL_SHM_MB = 64  # what version 1 asks for where nobody said anything
 TOGETHER = 40
 """So many tasks are made ready before their shims are forked: all that is written to between two forks has to be copied."""
 ADDRESS = "127.0.0.1"
-GPU_SECONDS = 0.5
-LOST_WORDS = "its shim was killed; up to 256 KiB of its last output a stream may be missing"
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """Runs the attempts of one run on this machine; several such may live in one process and share its children."""
 
     name = "local"
-    contains = False
-    """Whether tasks see a file system of their own."""
+    traits = LOCAL
 
-    def __init__(self, waiting: Callable[[str], None] = lambda _: None) -> None:
-        self.waiting = waiting
-        self.progressed: Callable[[Progress], None] = lambda _: None
-        """Told how far the inputs are on their way here."""
+    def __init__(self, context: EngineContext | None = None) -> None:
+        super().__init__(context)
         self.shims: dict[int, tuple[str, int]] = {}
         self.ended: dict[tuple[str, int], int] = {}
         self._killed: dict[tuple[str, int], int] = {}
@@ -74,32 +70,26 @@ class LocalEngine:
         self._unwritten: dict[tuple[str, int], Mapping[str, Any]] = {}
         """How they ended, as their shims told."""
         self._told: list[Mapping[str, Any]] = []
-        self.wake = -1
-        """A descriptor that becomes readable when the run is to stop, for waits of our own."""
         self.shown: Sequence[tuple[str, str]] = ()
         """What of this machine the tasks see below /ml, as (path, place there)."""
         self.roots: Sequence[str] = ()
         """Folders of the settings that links below /ml lead into: on a server nothing that a job names is itself mounted."""
         self.views: Mapping[tuple[str, int], View] = {}
         """What each task sees as /ml."""
-        self.first_task_began: float | None = None
-        """When the first task of the last attempt was started."""
         self.ports: Ports | None = None
         self.gpus: Gpus | None = None
+        self._awaited: Released | None = None
+        """While the run waits for a GPU: what tells that one was given back."""
         self.channel = Channel()
         self._liveness, self._alive = os.pipe2(os.O_CLOEXEC)
         processes.become_subreaper()
 
-    def start(self, attempt: Attempt) -> Sequence[str]:
+    def start(self, attempt: Attempt, stopped: Callable[[], bool]) -> Steps[Sequence[str]]:
         """Everything the tasks need first, then all of them at once."""
-        return through(self.starting(attempt, lambda: False), lambda _: None)
-
-    def starting(self, attempt: Attempt, stopped: Callable[[], bool]) -> Generator[float | None, None, Sequence[str]]:
-        """`start`, in steps: among many runs nobody waits for what one of them waits for."""
         plan = attempt.plan
         if plan.task_count > MAX_TASKS:
             raise EngineError(f"{plan.task_count} tasks are more than the {MAX_TASKS} that one machine is asked to run")
-        notes = [] if CHILDREN.crowded else self._notes(attempt)  # among many nobody reads them, and to ask takes time
+        notes = [] if self.context.many_runs else self._notes(attempt)  # among many nobody reads them, and to ask takes time
         tasks = [(role, index) for role in plan.roles.values() for index in range(role.instances)]
         gpus = yield from self._take_gpus(attempt, stopped)
         placement = self._place(attempt)
@@ -129,7 +119,7 @@ class LocalEngine:
 
             wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works)], owner.user if owner else None)
         self.shown = seen
-        inside = bool(wrapper) or self.contains
+        inside = bool(wrapper) or self.traits.own_filesystem
         place_record(
             os.path.join(attempt.folder, layout.PLACEMENT),
             {
@@ -144,11 +134,11 @@ class LocalEngine:
         )
         import resource  # noqa: F401  # os.wait4 loads it, and else each shim would do so by itself
 
-        if not CHILDREN.crowded:
+        if not self.context.many_runs:
             gc.freeze()  # or each shim would soon copy all the memory that it shares with us
             which("bash", attempt.context.environment.get("PATH", os.defpath))  # or each shim would look for it
         self._killed.clear()
-        self._memory_kills = processes.memory_kills() if CHILDREN.crowded else ""
+        self._memory_kills = processes.memory_kills() if self.context.many_runs else ""
         inherited = self._inherited(attempt)
         made: list[Task] = []
         self.first_task_began = time.time()
@@ -192,16 +182,6 @@ class LocalEngine:
         """Where the others reach a task."""
         return ADDRESS
 
-    def observe(self, attempt: Attempt) -> Sequence[Observed]:
-        """Each task as its folder and its shim tell."""
-        self._reap()
-        living = set(self.shims.values())
-        return [
-            _observe(_task_folder(attempt, role.name, index), role.name, index, (role.name, index) in living)
-            for role in attempt.plan.roles.values()
-            for index in range(role.instances)
-        ]
-
     def newly_ended(self, attempt: Attempt) -> list[Observed]:
         """The tasks whose shims ended since the last call, in the order of their end."""
         self._reap()
@@ -217,7 +197,7 @@ class LocalEngine:
         return sorted(found, key=lambda each: (each.final or {}).get("ended") or 0)
 
     def _observe_ended(self, attempt: Attempt, role: str, index: int) -> Observed:
-        seen = _observe(_task_folder(attempt, role, index), role, index, False)
+        seen = observe_task(_task_folder(attempt, role, index), role, index, alive=False)
         if seen.final and seen.state == ENDED:
             return seen
         if (role, index) not in self._without_space:
@@ -232,7 +212,7 @@ class LocalEngine:
         On a server that is a failure of the job. What the platform loses is tried again for free, which nobody is to have.
         """
         number = self._killed.get((lost.role, lost.index))
-        may_have = CHILDREN.crowded and not self.contains and not attempt.context.run_as
+        may_have = self.context.many_runs and not self.traits.own_filesystem and not attempt.context.run_as
         if not number or not may_have or self._ended_them or processes.memory_kills() != self._memory_kills:
             return lost
         words = exit_classes.words(exit_classes.End(None, number))
@@ -247,7 +227,8 @@ class LocalEngine:
         return Observed(lost.role, lost.index, ENDED, final)
 
     def changes(self) -> int:
-        return self.channel.fileno()
+        """What the shims tell, or that a GPU was given back while the run waits for one."""
+        return self.channel.fileno() if self._awaited is None else self._awaited.fileno()
 
     def events(self) -> Sequence[Mapping[str, Any]]:
         """What the shims have told since the last call."""
@@ -271,9 +252,7 @@ class LocalEngine:
         except OSError:
             # Not even the reserve is left: better killed without a word than not stopped at all.
             self._ended_them = True
-            for pid in self.shims:
-                processes.kill_all(pid)
-            processes.send(self.shims, signal.SIGKILL)
+            self.abandon()
             return why
         processes.send(self.shims, signal.SIGTERM)
         return stands
@@ -281,6 +260,14 @@ class LocalEngine:
     def alive(self) -> bool:
         """Whether any shim is still there."""
         return bool(self.shims)
+
+    def abandon(self) -> Sequence[tuple[str, int]]:
+        """Every shim, with all below it."""
+        killed = dict(self.shims)
+        for pid in killed:
+            processes.kill_all(pid)
+        processes.send(killed, signal.SIGKILL)
+        return tuple(killed.values())
 
     def close(self) -> None:
         """Take back ports and GPUs; a shim that is still there is told by the closing pipe."""
@@ -334,9 +321,7 @@ class LocalEngine:
             notes.append(f"without effect on the local engine: {', '.join(without_effect)}")
         return notes
 
-    def _take_gpus(
-        self, attempt: Attempt, stopped: Callable[[], bool]
-    ) -> Generator[float | None, None, dict[tuple[str, int], tuple[Any, ...]]]:
+    def _take_gpus(self, attempt: Attempt, stopped: Callable[[], bool]) -> Steps[dict[tuple[str, int], tuple[Any, ...]]]:
         plan = attempt.plan
         wanted = [
             (role.name, index, role.resources.gpu)
@@ -350,7 +335,7 @@ class LocalEngine:
         total = sum(count for _, _, count in wanted)
         if total > len(found):
             kind = f" of type '{plan.options.gpu_type}'" if found and of_type(found, plan.options.gpu_type or "") else ""
-            self.waiting(f"the job asks for {total} GPUs{kind}, this machine has {len(found)}; it goes on with those")
+            self.context.waiting(f"the job asks for {total} GPUs{kind}, this machine has {len(found)}; it goes on with those")
         self.gpus = Gpus(found, plan.full_name)
         given: dict[tuple[str, int], tuple[Any, ...]] = {}
         while True:
@@ -358,7 +343,7 @@ class LocalEngine:
                 taken = list(self.gpus.take(min(total, len(found))))
                 break
             except GpusBusy as busy:
-                self.waiting(f"waiting for GPUs: {busy.holders}")
+                self.context.waiting(f"waiting for GPUs: {busy.holders}")
                 yield from self._wait_for_a_gpu(self.gpus, stopped)
         for role, index, count in wanted:
             given[role, index], taken = tuple(taken[:count]), taken[count:]
@@ -369,14 +354,16 @@ class LocalEngine:
         right = of_type(found, wanted) if wanted else found
         if wanted and not right:
             here = ", ".join(dict.fromkeys(gpu.name or "one of unknown type" for gpu in found)) or "none"
-            self.waiting(f"no such GPU here: the job asks for type '{wanted}', there is {here}; it goes on without the type")
+            self.context.waiting(
+                f"no such GPU here: the job asks for type '{wanted}', there is {here}; it goes on without the type"
+            )
             return found
         return right
 
     def _place(self, attempt: Attempt) -> placing.Placement:
         self.ports = Ports()
         if self.ports.problem:
-            self.waiting(self.ports.problem)
+            self.context.waiting(self.ports.problem)
         plan = attempt.plan
         places: dict[tuple[str, int], dict[str, tuple[int, ...]]] = {}
         needed = sum(
@@ -409,7 +396,7 @@ class LocalEngine:
             return None
         from ..preparation.unix_owner import Owner
 
-        if self.name != "local":
+        if not self.traits.unix_users:
             raise EngineError(f"the engine {self.name} cannot run tasks as Unix user {attempt.context.run_as}; the local one can")
         owner = Owner(attempt.context.run_as)
         owner.hand_over(attempt, works)
@@ -418,14 +405,15 @@ class LocalEngine:
             owner.give(os.path.join(attempt.folder, layout.SSH))
         return owner
 
-    def _wait_for_a_gpu(self, gpus: Gpus, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
-        if not CHILDREN.crowded:
-            if not gpus.wait_for_one(self.wake):
-                raise EngineError("stopped while waiting for GPUs") from None
-            return
-        yield time.monotonic() + GPU_SECONDS  # held by a run outside of this process, which tells nobody here
-        if stopped():
-            raise EngineError("stopped while waiting for GPUs") from None
+    def _wait_for_a_gpu(self, gpus: Gpus, stopped: Callable[[], bool]) -> Steps[None]:
+        with gpus.released() as self._awaited:
+            try:
+                while not self._awaited.is_set():
+                    yield None
+                    if stopped():
+                        raise EngineError("stopped while waiting for GPUs") from None
+            finally:
+                self._awaited = None
 
     def _fill_channels(
         self,
@@ -434,7 +422,7 @@ class LocalEngine:
         folders: Mapping[tuple[str, int], str],
         owner: Owner | None,
         stopped: Callable[[], bool],
-    ) -> Generator[float | None, None, tuple[tuple[str, ...], list[tuple[str, str]]]]:
+    ) -> Steps[tuple[tuple[str, ...], list[tuple[str, str]]]]:
         """The folders of the job's channels; what takes long is done beside the other runs of this process.
 
         Answers the words before `bash` that make room for a /ml, and what of this machine is shown there.
@@ -445,11 +433,11 @@ class LocalEngine:
         ml = os.path.join(attempt.folder, layout.ML)
         make_folders(ml)
         wrapper: tuple[str, ...] = ()
-        if chosen.mount and not attempt.context.sandbox and not self.contains:
+        if chosen.mount and not attempt.context.sandbox and not self.traits.own_filesystem:
             from ..preparation.sandbox import with_ml
 
             wrapper = with_ml(ml, owner.user if owner else None)
-        mounted = bool(wrapper) or attempt.context.sandbox or self.contains
+        mounted = bool(wrapper) or attempt.context.sandbox or self.traits.own_filesystem
 
         self.views = ml_mounts.make(chosen, ml, folders)
 
@@ -466,8 +454,8 @@ class LocalEngine:
 
         far = ml_folders.fetched(chosen)
         if far and not attempt.number:
-            self.waiting(f"fetching {', '.join(far)}")
-        if not far and not (CHILDREN.crowded and chosen.code) and not attempt.context.rules.server:
+            self.context.waiting(f"fetching {', '.join(far)}")
+        if not far and not (self.context.many_runs and chosen.code) and not attempt.context.rules.server:
             shown, files = make()
         else:
             from ..preparation.background_child import News, in_a_child
@@ -483,13 +471,11 @@ class LocalEngine:
             return wrapper, []
         return wrapper, [(path, place) for path, place in shown]
 
-    def _copy_code(
-        self, attempt: Attempt, works: Sequence[str], stopped: Callable[[], bool]
-    ) -> Generator[float | None, None, None]:
+    def _copy_code(self, attempt: Attempt, works: Sequence[str], stopped: Callable[[], bool]) -> Steps[None]:
         """The code that was sent along, from our own folder into new ones; among many runs a child of its own does that."""
         if not attempt.context.code:
             return
-        if not CHILDREN.crowded:
+        if not self.context.many_runs:
             copy_code(attempt, works)
             return
         from ..preparation.background_child import in_a_child
@@ -498,12 +484,12 @@ class LocalEngine:
 
     def _provide(
         self, attempt: Attempt, works: Sequence[str], stopped: Callable[[], bool]
-    ) -> Generator[float | None, None, Mapping[str, Mapping[str, str]]]:
+    ) -> Steps[Mapping[str, Mapping[str, str]]]:
         """What has to be fetched, made or copied first; on a server a child does that, as the job's user."""
         plan = attempt.plan
         if not any(role.provisions for role in plan.roles.values()) and not plan.options.code:
             return {}
-        if not CHILDREN.crowded and not attempt.context.rules.server:
+        if not self.context.many_runs and not attempt.context.rules.server:
             return bring(attempt, works)
         from ..preparation.background_child import in_a_child
 
@@ -556,7 +542,8 @@ class LocalEngine:
             channel, liveness = self.channel.writer, self._liveness
             os.close(self._alive)
             held = [descriptor for each in (self.ports, self.gpus) if each is not None for descriptor in each.descriptors]
-            CHILDREN.keep_only((channel, liveness, *held, *descriptors))
+            if self.context.many_runs:
+                keep_only((channel, liveness, *held, *descriptors))
             run_and_exit(task, channel, liveness)
         self.shims[pid] = (task.role, task.index)
         CHILDREN.add(pid, self)
@@ -635,14 +622,3 @@ def too_much(plan: Plan) -> list[str]:
 
 def _task_folder(attempt: Attempt, role: str, index: int) -> str:
     return layout.task_folder(attempt.folder, role, index)
-
-
-def _observe(folder: str, role: str, index: int, alive: bool) -> Observed:
-    final = read_record(os.path.join(folder, layout.FINAL))
-    if final is not None:
-        return Observed(role, index, LOST if final["outcome"] == LOST else ENDED, final)
-    if not os.path.exists(os.path.join(folder, layout.CLAIM)):
-        return Observed(role, index, STARTING if alive else ABSENT)
-    if alive:
-        return Observed(role, index, RUNNING)
-    return Observed(role, index, LOST, {"outcome": "lost", "reason": LOST_WORDS, "stop": LAUNCHER_LOST, "exitCode": None})

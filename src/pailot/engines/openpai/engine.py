@@ -12,20 +12,22 @@ import time
 from collections import deque
 
 from ...lifecycle.completion import Verdict
-from ...lifecycle.states import FAILED, RUNNING, STOPPED, UNKNOWN
+from ...lifecycle.states import FAILED, STOPPED, UNKNOWN
 from ...runfolder import layout
 from ...runfolder.atomic_json import read_record, write_record
 from ...runfolder.stop_reason import claim_stop
-from ..contract import ENDED, EngineError, Observed, Unreachable, through
+from ..contract import Engine, EngineError, Unreachable
+from ..observation import ENDED, Observed, Outcome
+from ..traits import OPENPAI
 from .local_copy import Mirror
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from ...client.api import Client
-    from ..contract import Attempt
+    from ..contract import Attempt, EngineContext, Steps
     from .follower import Follower
 
 LONGEST_NAME = 200
@@ -35,15 +37,14 @@ class Away(Unreachable):
     """The server cannot be reached, and nobody wants to wait for it."""
 
 
-class OpenpaiEngine:
+class OpenpaiEngine(Engine):
     """Hands attempts to another server."""
 
     name = "openpai"
-    hands_on = True
-    wake = -1
+    traits = OPENPAI
 
-    def __init__(self, waiting: Callable[[str], None] = lambda _: None) -> None:
-        self.waiting = waiting
+    def __init__(self, context: EngineContext | None = None) -> None:
+        super().__init__(context)
         self._told: deque[dict[str, Any]] = deque()
         self._events: list[dict[str, Any]] = []
         self._ended: list[Observed] = []
@@ -54,20 +55,12 @@ class OpenpaiEngine:
         self._submitted: dict[str, Any] | None = None
         self.away = False
         """Whether the server cannot be asked."""
-        self.retries: dict[str, int] = {}
-        self.patience: float | None = None
-        """How long a server may be away before `give_up` is called; None: for ever."""
+        self._retries: dict[str, int] = {}
         self._patient_until: float | None = None
-        self.give_up: Callable[[], None] = lambda: None
 
     # Starting
 
-    def start(self, attempt: Attempt) -> Sequence[str]:
-        import select
-
-        return through(self.starting(attempt, lambda: False), lambda _: select.select([self._reader], [], []))
-
-    def starting(self, attempt: Attempt, stopped: Callable[[], bool]) -> Generator[float | None, None, Sequence[str]]:
+    def start(self, attempt: Attempt, stopped: Callable[[], bool]) -> Steps[Sequence[str]]:
         from .follower import Follower
 
         path = os.path.join(attempt.folder, layout.REMOTE)
@@ -93,7 +86,7 @@ class OpenpaiEngine:
             Mirror(attempt.folder, attempt.context.hidden),
             self._tell,
         )
-        self._follower.patience, self._follower.give_up = self.patience, self.give_up
+        self._follower.patience, self._follower.give_up = self.context.patience_seconds, self.context.give_up
         if os.path.exists(os.path.join(attempt.folder, layout.STOP)):
             self._follower.ask_to_stop(now=False)  # somebody wanted it before us, and may not have been heard
         self._follower.start()
@@ -108,18 +101,10 @@ class OpenpaiEngine:
         if text is not None:
             assert self._submitted is not None
             write_record(path, {**known, "submitted": True, "server": self._submitted["server"]})
-            self.waiting(f"submitted to {self._submitted['server']} as {self._submitted['job']}")
+            self.context.waiting(f"submitted to {self._submitted['server']} as {self._submitted['job']}")
         return []
 
     # Watching
-
-    def observe(self, attempt: Attempt) -> Sequence[Observed]:
-        found = []
-        for role in attempt.plan.roles.values():
-            for index in range(role.instances):
-                final = read_record(os.path.join(layout.task_folder(attempt.folder, role.name, index), layout.FINAL))
-                found.append(Observed(role.name, index, ENDED if final else RUNNING.lower(), final))
-        return found
 
     def newly_ended(self, attempt: Attempt) -> Sequence[Observed]:
         self._take()
@@ -140,14 +125,14 @@ class OpenpaiEngine:
         events, self._events = self._events, []
         return events
 
-    def decided(self, attempt: Attempt) -> tuple[str, Verdict]:
+    def decided(self, attempt: Attempt) -> Outcome:
         """How the server says it has ended; it has retried as often as it should."""
         verdict = self._verdict or Verdict(FAILED, "the server has not said how it ended")
         stop = read_record(os.path.join(attempt.folder, layout.STOP))
         if stop is not None and stop["why"] == "timeout" and verdict.state == STOPPED:
             seconds = attempt.plan.options.max_run_seconds
             verdict = Verdict(FAILED, f"it ran longer than its limit of {seconds:g} seconds (maxRunSeconds)")
-        return "stopped", verdict
+        return Outcome("stopped", verdict, self._retries)
 
     # Ending
 
@@ -158,8 +143,6 @@ class OpenpaiEngine:
         if self._follower is not None:
             self._follower.ask_to_stop(now=now)
         return standing
-
-    def release(self) -> None: ...
 
     def close(self) -> None:
         if self._follower is not None:
@@ -207,7 +190,7 @@ class OpenpaiEngine:
             elif kind == "over":
                 seen = event["seen"]
                 reason = seen.reason or f"the server says it is {seen.state}"
-                self.retries = dict(seen.retries)
+                self._retries = dict(seen.retries)
                 self._verdict = Verdict(seen.state, reason, seen.role, seen.index, seen.exit_code)
             elif kind == "task-ended":
                 self._ended.append(Observed(event["role"], event["index"], ENDED, event["final"]))

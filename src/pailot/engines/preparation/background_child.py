@@ -14,26 +14,30 @@ from ...progress import Progress
 from ...runtime.processes import end_with_parent
 from ...values import Value
 from ..contract import EngineError, Unreachable
-from .child_registry import CHILDREN
+from .child_registry import CHILDREN, keep_only
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
-    from typing import NoReturn, TypeVar
+    from collections.abc import Callable, Sequence
+    from typing import Any, NoReturn, TypeVar
 
     from ...data.rules import Rules
-    from .child_registry import Parent
+    from ..contract import Engine, Steps
 
     Answer = TypeVar("Answer")
 
 LOOK_SECONDS = 0.25
-LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
+LONGEST_RESULT_BYTES = 64 * 1024 * 1024
 CLEANING_SECONDS = 10.0
 """What a child that is to stop may take to remove what it has begun."""
 
 
 class Told(BaseException):
     """Raised in a child that is told to stop, so that it removes what it has begun."""
+
+
+class ChildDied(EngineError):
+    """A child ended without having told what came of its work."""
 
 
 class News:
@@ -92,50 +96,53 @@ class Whose(Value):
     """Addresses that it will open."""
 
 
-def _packer(whose: Whose) -> Callable[[object], bytes]:
-    """How a child tells its result; what another user's process tells is not to be unpickled."""
-    if whose.user:
-        import json
+class BackgroundChild:
+    """A child that does something, as the job's user on a server, and writes what came of it to a file in memory."""
 
-        return lambda told: json.dumps(told).encode()
-    import pickle
-
-    return pickle.dumps
-
-
-class Preparer:
-    """A child that does something and writes the answer to a file in memory."""
-
-    def __init__(self, work: Callable[[], object], keep: Sequence[int], engine: Parent, whose: Whose | None = None) -> None:
-        self.engine, self.whose = engine, whose or Whose()
-        self.answer = os.memfd_create("answer", os.MFD_CLOEXEC)
+    def __init__(
+        self,
+        work: Callable[[], object],
+        engine: Engine,
+        *,
+        keep: Sequence[int] = (),
+        whose: Whose | None = None,
+        first: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`keep` are descriptors of the run; `first` is done before the child becomes the job's user."""
+        self.engine = engine
+        self.result = os.memfd_create("result", os.MFD_CLOEXEC)
         self.ended = False
         self.status = 0
         parent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
-            self._run(work, keep, parent)
+            self._run(work, keep, whose or Whose(), first, parent)
         CHILDREN.add(self.pid, self)
 
-    def _run(self, work: Callable[[], object], keep: Sequence[int], parent: int) -> None:
+    def _run(
+        self, work: Callable[[], object], keep: Sequence[int], whose: Whose, first: Callable[[], None], parent: int
+    ) -> NoReturn:
         status = 1
         try:
-            gc.disable()
+            gc.freeze()  # or to collect would copy all the memory that we share with our parent
+            gc.enable()
             stops_when_told(parent)
             os.setsid()
-            CHILDREN.keep_only((self.answer, *keep))
-            pack = _packer(self.whose)
+            if self.engine.context.many_runs:
+                keep_only((self.result, *keep))
+            from json import dumps
+
             try:
-                if self.whose.rules.server:
-                    enter(self.whose.rules, self.whose.user, self.whose.places)
-                    end_with_parent(signal.SIGTERM, parent)  # who changes his user is no longer told
-                told = pack((work(), "", False))
+                first()
+                enter(whose.rules, whose.user, whose.places)
+                end_with_parent(signal.SIGTERM, parent)  # a process that changes its user is no longer told
+                told = dumps((work(), "", False))
                 status = 0
             except PailotError as error:
-                told = pack((None, str(error), isinstance(error, Unreachable)))
+                told = dumps((None, str(error), isinstance(error, Unreachable)))
             except OSError as error:
-                told = pack((None, f"{error.strerror} ({error.filename})" if error.filename else str(error), False))
-            with os.fdopen(os.dup(self.answer), "wb") as stream:
+                told = dumps((None, f"{error.strerror} ({error.filename})" if error.filename else str(error), False))
+            with os.fdopen(os.dup(self.result), "w") as stream:
                 stream.write(told)
         finally:
             os._exit(status)
@@ -144,59 +151,70 @@ class Preparer:
         self.ended, self.status = True, status
         CHILDREN.touched[self.engine] = None  # its run goes on
 
-    def read(self) -> object:
-        """What the child answered; its error is raised here."""
-        with os.fdopen(self.answer, "rb") as stream:
-            stream.seek(0)
-            told = stream.read(LONGEST_ANSWER_BYTES)
-        if not told:
-            raise EngineError(f"what the job needs could not be prepared: that process ended with status {self.status}")
-        if self.whose.user:
-            import json
+    def signal(self, number: int) -> None:
+        """To the child and all that it has started."""
+        try:
+            os.killpg(self.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass  # it has just ended, or not yet begun its session
 
-            answer, problem, unreachable = json.loads(told)
-        else:
-            import pickle
+    def read(self) -> Any:
+        """What came of it; the child's error is raised here. It may be another user's process: nothing is taken for granted."""
+        from json import loads
 
-            answer, problem, unreachable = pickle.loads(told)  # noqa: S301  # our own child wrote it, in memory
+        try:
+            result, problem, unreachable = loads(os.pread(self.result, LONGEST_RESULT_BYTES, 0))
+            problem = str(problem)
+        except (ValueError, TypeError):
+            raise ChildDied(f"what the job needs could not be prepared: that process ended with status {self.status}") from None
         if problem:
             raise Unreachable(problem) if unreachable else EngineError(problem)
-        return answer
+        return result
+
+    def close(self) -> None:
+        os.close(self.result)
+
+
+def beside(
+    child: BackgroundChild,
+    stopped: Callable[[], bool],
+    news: News | None = None,
+    hear: Callable[[Progress], None] = lambda _: None,
+    cleaning_seconds: float = CLEANING_SECONDS,
+) -> Steps[None]:
+    """Steps until a child has ended: by itself, or because the run is to stop; it then removes what it has begun.
+
+    What it tells by `news` is passed on.
+    """
+    told: float | None = None
+    while not child.ended:
+        yield time.monotonic() + LOOK_SECONDS if news or told else None
+        CHILDREN.reap()  # where a run is alone, no loop does
+        if stopped() and not child.ended:
+            now = time.monotonic()
+            told = told or now
+            child.signal(signal.SIGTERM if now - told < cleaning_seconds else signal.SIGKILL)
+        for each in news.read() if news else ():
+            hear(each)
 
 
 def in_a_child(
     work: Callable[[], Answer],
     keep: Sequence[int],
-    engine: Parent,
+    engine: Engine,
     stopped: Callable[[], bool],
     news: News | None = None,
     hear: Callable[[Progress], None] = lambda _: None,
     whose: Whose | None = None,
-) -> Generator[float | None, None, Answer]:
-    """Do that in a child; ended early, with all it started, when the run is to stop. What it tells by `news` is passed on."""
-    preparer = Preparer(work, (*keep, *((news.writer,) if news else ())), engine, whose)
-    killed_at: float | None = None
+) -> Steps[Answer]:
+    """Do that in a child, and return what came of it, which JSON can hold; ended early when the run is to stop."""
+    child = BackgroundChild(work, engine, keep=(*keep, *((news.writer,) if news else ())), whose=whose)
     try:
-        while not preparer.ended:
-            yield time.monotonic() + LOOK_SECONDS if news or killed_at else None
-            CHILDREN.reap()  # where a run is alone, nobody else does
-            for each in news.read() if news else ():
-                hear(each)
-            if stopped() and not preparer.ended:
-                now = time.monotonic()
-                killed_at = killed_at or now
-                _end(preparer.pid, signal.SIGTERM if now - killed_at < CLEANING_SECONDS else signal.SIGKILL)
+        yield from beside(child, stopped, news, hear)
+        if stopped():
+            raise EngineError("stopped while it was prepared")
+        return child.read()  # type: ignore[no-any-return]  # as `work` returned it
     finally:
+        child.close()
         if news:
             news.close()
-    if stopped():
-        os.close(preparer.answer)
-        raise EngineError("stopped while it was prepared")
-    return preparer.read()  # type: ignore[return-value]  # what `work` answered
-
-
-def _end(pid: int, number: int) -> None:
-    try:
-        os.killpg(pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass  # it has just ended, or not yet begun its session

@@ -25,9 +25,6 @@ class Children:
         self.owners: dict[int, Parent] = {}
         self.touched: dict[Parent, None] = {}
         """Those whose children ended since somebody last emptied this."""
-        self.crowded = False
-        """Whether this process drives many runs: a child then lets go of everything that belongs to the others."""
-
         self.on_fault: Callable[[Parent, Exception], None] | None = None
         """Told what went wrong when an owner heard of its child; without, whoever collects the dead hears it."""
 
@@ -53,21 +50,16 @@ class Children:
                         raise
                     self.on_fault(owner, error)
 
-    def keep_only(self, descriptors: Iterable[int]) -> None:
-        """In a child, among many runs: close what is not its own, locks and pipes of other runs above all."""
-        if not self.crowded:
-            return
-        before = 2
-        for descriptor in sorted({each for each in descriptors if each > before}):
-            os.closerange(before + 1, descriptor)
-            before = descriptor
-        os.closerange(before + 1, _highest())
 
-
-def _highest() -> int:
+def keep_only(descriptors: Iterable[int]) -> None:
+    """In a child of a process that drives many runs: close what is not its own, locks and pipes of other runs above all."""
     import resource
 
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    before = 2
+    for descriptor in sorted({each for each in descriptors if each > before}):
+        os.closerange(before + 1, descriptor)
+        before = descriptor
+    os.closerange(before + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 CHILDREN = Children()

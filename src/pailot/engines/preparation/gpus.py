@@ -90,6 +90,39 @@ def _words(text: str) -> list[str]:
     return "".join(c if c.isalnum() else " " for c in text.lower()).split()
 
 
+class Released:
+    """Says that a GPU was given back: `fileno` is readable from then on. Closed at the end of a `with`."""
+
+    def __init__(self) -> None:
+        import select
+
+        self._epoll = select.epoll()
+        self._watched: list[int] = []
+        self._set = False
+
+    def watch(self, sign: int) -> None:
+        """Look at the writing end of a pipe whose readers are the holders of a GPU."""
+        self._watched.append(sign)
+        self._epoll.register(sign, 0)  # an error comes when the last reader is gone
+
+    def set(self) -> None:
+        self._set = True
+
+    def is_set(self) -> bool:
+        return self._set or bool(self._epoll.poll(0))
+
+    def fileno(self) -> int:
+        return self._epoll.fileno()
+
+    def __enter__(self) -> Released:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for descriptor in self._watched:
+            os.close(descriptor)
+        self._epoll.close()
+
+
 class Gpus:
     """The GPUs of one run, its own until this object and its copies in forked children are gone.
 
@@ -135,35 +168,25 @@ class Gpus:
         self.held += tuple(taken)
         return tuple(taken)
 
-    def wait_for_one(self, wake: int = -1) -> bool:
-        """Sleep until one of the GPUs that were busy is given back; False if the descriptor `wake` is readable first.
-
-        A signal handler that raises ends the wait, too.
-        """
-        import select
-
+    def released(self) -> Released:
+        """A sign that is set once one of the GPUs that were busy is given back."""
         locks = self._locks()
         busy = self._busy or tuple(gpu for gpu in self.found if gpu not in self.held and locks.is_taken(gpu.index))
-        poll, watched = select.poll(), []
-        try:
-            for gpu in busy:
-                if not locks.is_taken(gpu.index):
-                    return True
-                try:
-                    watched.append(open_shared(_sign_name(gpu), os.O_WRONLY, fifo=True))
-                except OSError:  # no reader: its holder is just ending
-                    locks.wait(gpu.index)
-                    locks.give_back(gpu.index)
-                    return True
-                poll.register(watched[-1], 0)  # an error comes when the last reader, its holder, is gone
-            if not busy:
-                return True
-            if wake >= 0:
-                poll.register(wake, select.POLLIN)
-            return any(descriptor != wake for descriptor, _ in poll.poll())
-        finally:
-            for descriptor in watched:
-                os.close(descriptor)
+        sign = Released()
+        for gpu in busy:
+            if not locks.is_taken(gpu.index):
+                sign.set()
+                break
+            try:
+                sign.watch(open_shared(_sign_name(gpu), os.O_WRONLY, fifo=True))
+            except OSError:  # no reader: its holder is just ending
+                locks.wait(gpu.index)
+                locks.give_back(gpu.index)
+                sign.set()
+                break
+        if not busy:
+            sign.set()
+        return sign
 
     def close(self) -> None:
         """Let the GPUs go, unless a forked child still has them."""

@@ -13,11 +13,13 @@ from ...runfolder import layout
 from ...runfolder.atomic_json import read_lines, read_record, write_record
 from ...runtime.slurm.driver import ending
 from ...settings import Settings
-from ..contract import ABSENT, ENDED, LOST, EngineError, Observed, through
-from ..contract import RUNNING as TASK_RUNS
+from ..contract import Engine, EngineError
 from ..local.engine import bring, copy_code, whose_work
+from ..observation import ENDED, LOST, Observation, Observed, Outcome
+from ..observation import RUNNING as TASK_RUNS
 from ..preparation import workdir
 from ..preparation.child_registry import CHILDREN
+from ..traits import SLURM
 from . import cluster_queries, code_bundle, payload, private_part, slurm_cli, unshared_home
 from .container_wrappers import see, wrappers
 from .journal_tail import Journal, Logs, order_stop
@@ -28,11 +30,12 @@ from .wakeup_fd import Notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeVar
 
+    from ...planning import Plan
     from ...progress import Progress
-    from ..contract import Attempt
+    from ..contract import Attempt, EngineContext, Steps
     from .sbatch_request import Request
 
     Answer = TypeVar("Answer")
@@ -53,30 +56,32 @@ _line: list[SlurmEngine] = []
 """Those that wait for their turn."""
 
 
-class SlurmEngine:
+class SlurmEngine(Engine):
     """The attempts of one run on a Slurm cluster; several such may live in one process and share one question to Slurm."""
 
     name = "slurm"
-    outlives_driver = True
+    traits = SLURM
 
-    def __init__(self, waiting: Callable[[str], None] = lambda _: None) -> None:
-        self.waiting = waiting
-        self.progressed: Callable[[Progress], None] = lambda _: None
-        """Told how far the inputs are on their way here."""
-        self.wake = -1
+    def __init__(self, context: EngineContext | None = None) -> None:
+        super().__init__(context)
+        self.job = ""
         self.notice = Notice()
         self.settings = Settings()
         self.release()
 
+    @classmethod
+    def check(cls) -> None:
+        slurm_cli.check()
+
     def release(self) -> None:
         """Between two attempts: the last one is not followed any more."""
-        QUEUE.forget(getattr(self, "job", ""))
+        QUEUE.forget(self.job)
         self.job = self.comment = ""
         self.folder = ""
         self.journal: Journal | None = None
         self.logs: Logs | None = None
         self.submitted = self.began = self.over = False
-        self.outcome: tuple[str, Verdict] | None = None
+        self.outcome: Outcome | None = None
         self.began_at = 0.0
         self.known = 0
         """So far into its journal another driver had followed the attempt."""
@@ -102,18 +107,8 @@ class SlurmEngine:
 
     # Starting
 
-    def start(self, attempt: Attempt) -> Sequence[str]:
-        """Submit the attempt and wait until its driver has begun, or it is over."""
-        import select
-
-        def wait(moment: float | None) -> None:
-            left = 0.2 if moment is None else max(0.0, min(0.2, moment - time.monotonic()))
-            select.select([self.notice], [], [], left)
-
-        return through(self.starting(attempt, lambda: False), wait)
-
-    def starting(self, attempt: Attempt, stopped: Callable[[], bool]) -> Generator[float | None, None, Sequence[str]]:
-        """`start`, in steps. An attempt that was submitted before is only followed."""
+    def start(self, attempt: Attempt, stopped: Callable[[], bool]) -> Steps[Sequence[str]]:
+        """Submit the attempt and wait until its driver has begun, or it is over; one that was submitted is only followed."""
         self.folder, self.comment = attempt.folder, _comment(attempt)
         notes: list[str] = []
         if not self._adopt(attempt):
@@ -140,9 +135,6 @@ class SlurmEngine:
         self._look()
         return not (self.began or self.over)
 
-    def child_ended(self, _pid: int, _status: int) -> None:
-        """Our children have owners of their own."""
-
     def _adopt(self, attempt: Attempt) -> bool:
         record = read_record(os.path.join(attempt.folder, layout.SLURM_JOB))
         if record is None and os.path.exists(os.path.join(attempt.folder, layout.PAYLOAD)):
@@ -155,7 +147,7 @@ class SlurmEngine:
             self.code = code_bundle.code(attempt.context.home)
         return True
 
-    def _prepare(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
+    def _prepare(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Steps[None]:
         """Everything in the folder that the driver needs, before Slurm hears of it."""
         plan = attempt.plan
         tasks = [(role.name, index) for role in plan.roles.values() for index in range(role.instances)]
@@ -193,40 +185,38 @@ class SlurmEngine:
 
     def _fill_channels(
         self, attempt: Attempt, own: Mapping[tuple[str, int], ml_mounts.View], stopped: Callable[[], bool]
-    ) -> Generator[float | None, None, Sequence[tuple[str, str]]]:
+    ) -> Steps[Sequence[tuple[str, str]]]:
         """The folders of the job's channels, by links; among many runs a child of its own does that."""
         first = next(iter(own.values()))
 
-        def make(tell: Callable[[Progress], None] = lambda _: None) -> ml_folders.Filled:
+        def make(tell: Callable[[Progress], None] = lambda _: None) -> tuple[Sequence[Sequence[str]], Mapping[str, str]]:
             filled = ml_folders.make(
                 first.chosen, first.shared, attempt.context.cache, attempt.context.cwd, tell=tell, rules=attempt.context.rules
             )
             ml_mounts.fill(own, mounted=False)
-            return filled
+            return filled.shown, filled.files
 
-        if not CHILDREN.crowded and not attempt.context.rules.server and not ml_folders.fetched(first.chosen):
-            filled = make()
+        if not self.context.many_runs and not attempt.context.rules.server and not ml_folders.fetched(first.chosen):
+            shown, files = make()
         else:
             from ..preparation.background_child import News, in_a_child
 
             news, whose = News(), whose_work(attempt, ())
-            filled = yield from in_a_child(
+            shown, files = yield from in_a_child(
                 lambda: make(news.tell), attempt.descriptors, self, stopped, news, self.progressed, whose
             )
-        filled.keep(first.shared)
-        return [(path, place) for path, place in filled.shown]
+        ml_folders.Filled(shown, files).keep(first.shared)
+        return [(path, place) for path, place in shown]
 
-    def _beside(
-        self, work: Callable[[], Answer], attempt: Attempt, stopped: Callable[[], bool]
-    ) -> Generator[float | None, None, Answer]:
+    def _beside(self, work: Callable[[], Answer], attempt: Attempt, stopped: Callable[[], bool]) -> Steps[Answer]:
         """Among many runs, and on a server, a child of its own opens what a job names."""
-        if not CHILDREN.crowded and not attempt.context.rules.server:
+        if not self.context.many_runs and not attempt.context.rules.server:
             return work()
         from ..preparation.background_child import in_a_child
 
         return (yield from in_a_child(work, attempt.descriptors, self, stopped, whose=whose_work(attempt, ())))
 
-    def _pack(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
+    def _pack(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Steps[None]:
         """Everything that the driver needs into the batch script."""
         from ...runfolder.removing import remove_tree
 
@@ -253,7 +243,7 @@ class SlurmEngine:
         remove_tree(files, ignore_errors=True)
         _write(os.path.join(attempt.folder, layout.PAYLOAD), data)
 
-    def _submit(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
+    def _submit(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Steps[None]:
         environment = slurm_cli.environment(os.environ)
         environment.update(
             PAILOT_ATTEMPT=attempt.folder,
@@ -281,7 +271,7 @@ class SlurmEngine:
             if not isinstance(problem, slurm_cli.Away) or time.monotonic() > until:
                 private_part.remove(attempt.folder)
                 raise problem
-            self.waiting(f"{problem}; it is asked again")
+            self.context.waiting(f"{problem}; it is asked again")
             moment = time.monotonic() + pause
             while time.monotonic() < moment:
                 yield moment
@@ -298,9 +288,9 @@ class SlurmEngine:
             durable=False,
         )
         where = f" in partition '{asked.partition}'" if asked.partition else ""
-        self.waiting(f"submitted to Slurm as job {self.job}{where}")
+        self.context.waiting(f"submitted to Slurm as job {self.job}{where}")
 
-    def _turn(self, stopped: Callable[[], bool]) -> Generator[float | None, None, None]:
+    def _turn(self, stopped: Callable[[], bool]) -> Steps[None]:
         """Wait until this run may call sbatch; whoever has called it wakes the next."""
         if len(_submitting) < AT_ONCE:
             _submitting.add(self)
@@ -322,7 +312,7 @@ class SlurmEngine:
                 _submitting.add(following)
                 CHILDREN.touched[following] = None
 
-    def _ended(self, command: slurm_cli.Command) -> Generator[float | None, None, None]:
+    def _ended(self, command: slurm_cli.Command) -> Steps[None]:
         while command.status is None:
             CHILDREN.reap()
             if command.status is None:
@@ -405,7 +395,7 @@ class SlurmEngine:
                 self.ended_at = time.monotonic()
             else:
                 verdict = Verdict(*(entry[name] for name in ("state", "reason", "role", "index", "exitCode")))
-                self._end((entry["cause"], verdict))
+                self._end(Outcome(entry["cause"], verdict))
         if kind == "claimed" or (kind in ("running", "retry", "held") and not known):
             self.fresh.append(entry)
 
@@ -427,12 +417,12 @@ class SlurmEngine:
                 self._requeued()
             elif seen.reason != self.last_reason and seen.reason not in ("None", ""):
                 self.last_reason = seen.reason
-                self.waiting(f"Slurm job {self.job} waits: {seen.reason}")
+                self.context.waiting(f"Slurm job {self.job} waits: {seen.reason}")
         now = time.monotonic()
         if not seen.final:
             self.final_since = None
             if self.ended_at is not None and now - self.ended_at > LOCK_SECONDS:
-                self._end(ending("CANCELLED", self.asked_to_stop == "user"))
+                self._end(Outcome(*ending("CANCELLED", self.asked_to_stop == "user")))
             return
         if self.final_since is None:
             self.final_since = now
@@ -447,11 +437,11 @@ class SlurmEngine:
         """A controller that lost its memory gives numbers anew: what has ours may be another job."""
         return seen if seen.comment in (self.comment, "") else slurm_cli.JobSeen(self.job, "GONE")
 
-    def _without_result(self, seen: slurm_cli.JobSeen) -> tuple[str, Verdict]:
+    def _without_result(self, seen: slurm_cli.JobSeen) -> Outcome:
         if self.requeued:
-            return "platform", Verdict(FAILED, "Slurm requeued the job, and what was begun is not begun again in place")
+            return Outcome("platform", Verdict(FAILED, "Slurm requeued the job, and what was begun is not begun again in place"))
         if seen.state == "GONE" and (self.asked_to_stop or self.ended_at is not None):
-            return ending("CANCELLED", self.asked_to_stop == "user")
+            return Outcome(*ending("CANCELLED", self.asked_to_stop == "user"))
         if not self.began and seen.state in ("FAILED", "COMPLETED"):
             words = _last_line(os.path.join(self.folder, layout.DRIVER_LOG))
             if (
@@ -461,12 +451,13 @@ class SlurmEngine:
             ):
                 _write(os.path.join(self.folder, unshared_home.UNSHARED), b"")
                 words = "its node does not see the job's folder; the next attempt takes along what it needs"
-                return "platform", Verdict(FAILED, f"{words} (slurm_shared_home = no does so at once)")
+                return Outcome("platform", Verdict(FAILED, f"{words} (slurm_shared_home = no does so at once)"))
             hint = words or f"does the node see {self.folder}?"
-            return "platform", Verdict(FAILED, f"the driver of Slurm job {self.job} did not start ({hint})")
+            return Outcome("platform", Verdict(FAILED, f"the driver of Slurm job {self.job} did not start ({hint})"))
         if seen.state == "GONE":
-            return "platform", Verdict(FAILED, f"Slurm does not know job {self.job} any more, and its driver left no result")
-        return ending(seen.state, self.asked_to_stop == "user")
+            words = f"Slurm does not know job {self.job} any more, and its driver left no result"
+            return Outcome("platform", Verdict(FAILED, words))
+        return Outcome(*ending(seen.state, self.asked_to_stop == "user"))
 
     def _requeued(self) -> None:
         """Begun, and waiting again: somebody requeued it, or the controller lost its memory. It is not begun twice."""
@@ -492,7 +483,7 @@ class SlurmEngine:
             os.close(descriptor)
         return False
 
-    def _end(self, outcome: tuple[str, Verdict]) -> None:
+    def _end(self, outcome: Outcome) -> None:
         self.outcome, self.over = outcome, True
         private_part.remove(self.folder)  # a job that was cancelled before it began has not read it
         self.notice.arm(0.001)  # whoever waits for changes has one more to see
@@ -503,12 +494,13 @@ class SlurmEngine:
 
     # Without a driver on our side
 
-    def peek(self, folder: str) -> tuple[str, tuple[str, Verdict] | None]:
-        """The state of an attempt that nobody follows, and how it ended if it has; Slurm is asked if the folder does not tell."""
+    def observe(self, folder: str) -> Observation:
+        """As the journal of the attempt's driver tells; Slurm is asked if that does not say how it ended."""
         self.folder = folder
         record = read_record(os.path.join(folder, layout.SLURM_JOB))
         if record is None:
-            return WAITING, ("platform", Verdict(FAILED, "its launcher was killed before Slurm had taken the job"))
+            killed = Verdict(FAILED, "its launcher was killed before Slurm had taken the job")
+            return Observation(WAITING, outcome=Outcome("platform", killed))
         self.job, self.comment, self.code = str(record["job"]), str(record.get("comment", "")), str(record.get("code", ""))
         self.away = bool(self.code)
         self.submitted, self.journal, self.logs = True, Journal(folder), Logs(folder)
@@ -520,7 +512,7 @@ class SlurmEngine:
             words = ["squeue", "-h", "-t", "all", "-j", self.job, "-o", slurm_cli.FORMAT]
             status, out, err = slurm_cli.run(words, slurm_cli.environment(os.environ))
             if status and "Invalid job id" not in err:
-                return UNKNOWN, None
+                return Observation(UNKNOWN, self._observed())
             seen = self._ours(slurm_cli.parse_jobs(out).get(self.job) or slurm_cli.JobSeen(self.job, "GONE"))
             if self.away and seen.state == "RUNNING":
                 self._start_mirror()
@@ -528,13 +520,17 @@ class SlurmEngine:
                 self._heard(entry)
             if self.outcome is None and seen.final and not self._driver_lives():
                 self._end(self._without_result(seen))
-            if not self.began:
-                return WAITING, self.outcome
-        return RUNNING, self.outcome
+        return Observation(RUNNING if self.began or self.over else WAITING, self._observed(), self.outcome)
 
-    @staticmethod
-    def stop_alone(folder: str, grace: float, *, now: bool) -> None:
-        """Stop an attempt that nobody follows."""
+    def _observed(self) -> tuple[Observed, ...]:
+        """What is known of each task; one that ran when its allocation ended is lost."""
+        lost = {"outcome": "lost", "reason": "its allocation ended", "exitCode": None}
+        return tuple(
+            Observed(seen.role, seen.index, LOST, lost) if self.over and seen.state == TASK_RUNS else seen
+            for seen in self.states.values()
+        )
+
+    def stop_detached(self, folder: str, grace: float, *, now: bool) -> None:
         order_stop(folder, "user", grace, now=now)
         record = read_record(os.path.join(folder, layout.SLURM_JOB))
         if record is not None:
@@ -542,17 +538,6 @@ class SlurmEngine:
                 slurm_cli.run(words, slurm_cli.environment(os.environ))
 
     # The engine's interface
-
-    def observe(self, attempt: Attempt) -> Sequence[Observed]:
-        """Each task as the driver's journal tells."""
-        self._look()
-        return [self._observed(role.name, index) for role in attempt.plan.roles.values() for index in range(role.instances)]
-
-    def _observed(self, role: str, index: int) -> Observed:
-        seen = self.states.get((role, index), Observed(role, index, ABSENT))
-        if self.over and seen.state == TASK_RUNS:
-            return Observed(role, index, LOST, {"outcome": "lost", "reason": "its allocation ended", "exitCode": None})
-        return seen
 
     def newly_ended(self, attempt: Attempt) -> list[Observed]:
         """In the order in which the driver counted them."""
@@ -568,7 +553,7 @@ class SlurmEngine:
     def alive(self) -> bool:
         return self.submitted and (not self.over or bool(self.ends))
 
-    def decided(self, attempt: Attempt) -> tuple[str, Verdict] | None:
+    def decided(self, attempt: Attempt) -> Outcome | None:
         """How the attempt ended, as the driver beside the tasks decided; one verdict, not two."""
         return self.outcome
 
@@ -587,6 +572,14 @@ class SlurmEngine:
         self.force_at = time.monotonic() + (0 if now else grace) + FORCE_SECONDS
         QUEUE.soon()
         return why
+
+    def preview(self, plan: Plan) -> str:
+        return cluster_queries.script(plan)
+
+    def shell_prefix(self, task_folder: str, *, terminal: bool) -> list[str]:
+        from .enter import words
+
+        return words(task_folder, terminal=terminal)
 
     def _scancel(self) -> None:
         slurm_cli.Command(["scancel", self.job], slurm_cli.environment(os.environ), owner=self)

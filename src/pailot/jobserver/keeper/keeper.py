@@ -12,6 +12,7 @@ import signal
 import struct
 import time
 
+from ...engines.contract import EngineContext
 from ...engines.preparation.child_registry import CHILDREN
 from ...engines.registry import create as create_engine
 from ...errors import PailotError
@@ -23,6 +24,7 @@ from ...runfolder.atomic_json import DISK_FULL, is_full, keep_reserve, write_rec
 from ...runfolder.records import RunRecord
 from ...runfolder.stop_reason import claim_stop
 from ...runtime import defects
+from ...runtime.daemon import daemonize
 from ...runtime.defects import is_of_the_machine
 from ...userruns.driver import Driver, Watcher
 from ...userruns.run_folder import JobFolder
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from ...engines.contract import Engine
-    from ...userruns.driver import Steps
+    from ...engines.contract import Engine, Steps
 
 PATIENCE_SECONDS = 60.0
 """So long a new keeper waits for its server."""
@@ -116,7 +117,6 @@ class Keeper:
         """Until there is nothing left to do."""
         os.ftruncate(self.lock, 0)
         os.pwrite(self.lock, str(os.getpid()).encode(), 0)
-        CHILDREN.crowded = True
         _many_files()
         import resource  # noqa: F401  # os.wait4 loads it, and else each shim would do so by itself
 
@@ -407,7 +407,7 @@ class Keeper:
             def waiting(words: str) -> None:
                 running.happened(folder.note("waiting", reason=words))
 
-            engine = running.engine = create_engine(self.engine, waiting)
+            engine = running.engine = create_engine(self.engine, EngineContext(waiting, many_runs=True))
             driver = running.driver = Driver(folder, order["plan"], engine, order["context"], running)
             driver.first = order["attempt"]
             driver.retries = dict(order["retries"])
@@ -500,7 +500,7 @@ class Keeper:
 
     def _kill_tasks(self, running: Running) -> None:
         if running.driver is not None:
-            running.driver.abandon()
+            running.driver.engine.abandon()
 
     def _note_failure(self, running: Running, words: str, *, defect: bool) -> None:
         """A server that is not there now finds it in the folder."""
@@ -532,8 +532,7 @@ def main(home: str, engine: str) -> None:
     keeper = Keeper(home, engine)
     if not keeper.listen():
         os._exit(messages.TAKEN)
-    if os.fork():
-        os._exit(0)
+    daemonize(streams=())  # its words go to the log
     keeper.run()
 
 

@@ -1,0 +1,23 @@
+"""Stepping out of the family: a process that outlives the one that started it."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def daemonize(streams: Iterable[int] = (0, 1, 2)) -> None:
+    """Go on in a grandchild with a session of its own, whose `streams` lead nowhere; the calling process ends here.
+
+    So the process that started us collects us at once, and never the one that goes on.
+    """
+    if os.getsid(0) != os.getpid():
+        os.setsid()
+    if os.fork():
+        os._exit(0)
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for descriptor in streams:
+        os.dup2(null, descriptor)
