@@ -116,7 +116,7 @@ def test_a_job_from_submit_to_its_log(place: Place) -> None:
         assert (detail.attempt, detail.attempts, detail.attempt_state, detail.exit_code) == (0, 1, "SUCCEEDED", 0)
         assert detail.roles["main"][0].state == "SUCCEEDED"
         assert detail.roles["main"][0].ports["ssh"]
-        assert [event["event"] for event in await team.journal(ANN, "ann~one")][-1] == "ended"
+        assert [event.kind for event in await team.journal(ANN, "ann~one")][-1] == "ended"
         task, attempts = await team.task_attempts(ANN, "ann~one", None, "main", 0)
         assert task.exit_code == 0
         assert [each.attempt for each in attempts] == [0]

@@ -9,7 +9,7 @@ import time
 
 from ..printable import printable
 from ..progress import Pace, Progress, to_terminal, width
-from ..runfolder import layout, logs
+from ..runfolder import journal, layout, logs
 from ..userruns.driver import Watcher
 
 TYPE_CHECKING = False
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..planning import Plan
+    from ..runfolder.journal import Event
     from ..userruns.run_folder import JobFolder
 
 CHUNK = 1 << 16
@@ -45,17 +46,17 @@ class Live(Watcher):
         if self.status:
             self.status.begin()
 
-    def happened(self, event: Mapping[str, Any]) -> None:
-        if event["event"] == "progress":
-            self.moved(Progress.from_dict(event))
+    def happened(self, event: Event) -> None:
+        if event.kind == journal.PROGRESS:
+            self.moved(Progress.from_dict(event.details))
             return
         words = event_words(event, self.plan.name)
-        if words and event["event"] == "waiting" and not self.quiet:
+        if words and event.kind == journal.WAITING and not self.quiet:
             to_terminal(f"pailot: {printable(words)}\n")  # the driver is about to block; nobody else would print it
         elif words:
             self._say(words)
-        if event["event"] == "task-ended" and "taskAttempt" in event:
-            self.ends[event["attempt"], event["role"], event["index"]] = event["taskAttempt"]
+        if event.kind == journal.TASK_ENDED and event.task is not None and event.task_attempt is not None:
+            self.ends[event.attempt, event.task[0], event.task[1]] = event.task_attempt
         if self.status:
             self.status.happened(event)
 
@@ -223,13 +224,12 @@ class StatusLine:
     def begin(self) -> None:
         self.began = time.monotonic()
 
-    def happened(self, event: Mapping[str, Any]) -> None:
-        kind = event["event"]
-        self.retries += kind in ("task-retry", "job-retry")
-        if kind == "task-ended":
-            self.running[event["role"]] -= 1
-            self.failed += event.get("outcome") == "failed"
-        elif kind == "job-retry":
+    def happened(self, event: Event) -> None:
+        self.retries += event.kind in (journal.TASK_RETRY, journal.JOB_RETRY)
+        if event.kind == journal.TASK_ENDED and event.task is not None:
+            self.running[event.task[0]] -= 1
+            self.failed += event.outcome == "failed"
+        elif event.kind == journal.JOB_RETRY:
             self.running, self.failed = self._all(), 0
 
     def tick(self, busy: bool) -> None:
@@ -264,24 +264,20 @@ class StatusLine:
         return {role.name: role.instances for role in self.plan.roles.values()}
 
 
-def event_words(event: Mapping[str, Any], name: str) -> str:
+def event_words(event: Event, name: str) -> str:
     """What is worth saying of an event, in words; nothing for most."""
-    kind = event["event"]
-    if kind == "task-retry":
-        return (
-            f"{event['role']}:{event['index']} {event['reason']}; trying again ({event['attempt']} of {event['of']}){_in(event)}"
-        )
-    if kind == "job-retry":
-        return f"{event['reason']}; trying the job again: {event['why']}{_in(event)}"
-    if kind == "task-held":
-        until = time.strftime("%H:%M:%S", time.localtime(event["until"]))
-        task = f"{event['role']}:{event['index']}"
-        way = f"pailot enter {name} {event['role']} {event['index']}"
-        return f"{task} {event['reason']}; it is kept until {until}: {way}"
-    if kind == "waiting":
-        return str(event["reason"])
-    if kind == "interrupt":
-        return "stopping; once more to kill it now" if event["times"] == 1 else "killing it now"
+    if event.kind == journal.TASK_RETRY:
+        return f"{event.named} {event.reason}; trying again ({event.attempt} of {event.retries_allowed}){_in(event)}"
+    if event.kind == journal.JOB_RETRY:
+        return f"{event.reason}; trying the job again: {event.why}{_in(event)}"
+    if event.kind == journal.TASK_HELD:
+        until = time.strftime("%H:%M:%S", time.localtime(event.until))
+        way = f"pailot enter {name} {event.named.replace(':', ' ')}"
+        return f"{event.named} {event.reason}; it is kept until {until}: {way}"
+    if event.kind == journal.WAITING:
+        return event.reason
+    if event.kind == journal.INTERRUPT:
+        return "stopping; once more to kill it now" if event.details["times"] == 1 else "killing it now"
     return ""
 
 
@@ -295,5 +291,5 @@ def _without_blocking(target: int) -> int:
         return target
 
 
-def _in(event: Mapping[str, Any]) -> str:
-    return f" in {event['seconds']:.1f} s" if event["seconds"] >= 0.05 else ""
+def _in(event: Event) -> str:
+    return f" in {event.seconds:.1f} s" if event.seconds >= 0.05 else ""

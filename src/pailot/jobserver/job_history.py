@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from ..lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
-from ..runfolder import careful_files, layout
-from ..runfolder.atomic_json import read_record
-from ..runfolder.record_shapes import sound
+from ..runfolder import journal
+from ..runfolder.journal import Event
+from ..runfolder.records import Placement, TaskRecord
 from ..userruns.run_folder import JobFolder
 from .errors import NoSuchJob
 from .models import JobDetail, TaskView
@@ -31,7 +30,7 @@ class _Attempt:
         self.started: float | None = None
         self.ended: float | None = None
         self.stopping = False
-        self.tasks: dict[tuple[str, int], Mapping[str, Any]] = {}
+        self.tasks: dict[tuple[str, int], Event] = {}
         self.retries: dict[tuple[str, int], int] = {}
         self.held: set[tuple[str, int]] = set()
         self.end: Mapping[str, Any] = {}
@@ -51,9 +50,7 @@ def detail(record: JobRecord, plan: Mapping[str, Any], attempt: int | None) -> J
     verdict = (folder.verdict() or {}) if is_last else {}
     end = verdict or shown.end
     state = record.state if is_last else _state_of(end)
-    placed = (
-        sound(layout.PLACEMENT, read_record(os.path.join(folder.attempt(number), layout.PLACEMENT))) or {} if number >= 0 else {}
-    )
+    placed = Placement.of(folder.attempt(number)) if number >= 0 else Placement()
     roles = {
         name: tuple(_task(shown, state, placed, name, index) for index in range(role["instances"]))
         for name, role in plan.get("taskRoles", {}).items()
@@ -91,7 +88,7 @@ def task_attempts(record: JobRecord, plan: Mapping[str, Any], attempt: int | Non
     views = [task]
     folder = JobFolder(record.folder).task(max(shown.attempt, 0), role, index)
     for number in range(task.attempt, -1, -1):
-        end = sound(layout.EXIT, read_record(os.path.join(layout.task_attempt_folder(folder, number), layout.EXIT)))
+        end = TaskRecord.of_attempt(folder, number)
         if end is None:
             views.append(task.replace(attempt=number) if number == task.attempt else task.replace(attempt=number, state=FAILED))
         else:
@@ -99,44 +96,14 @@ def task_attempts(record: JobRecord, plan: Mapping[str, Any], attempt: int | Non
     return views
 
 
-def journal(record: JobRecord) -> list[dict[str, Any]]:
+def events(record: JobRecord) -> list[Event]:
     """What happened to a job; one that was never started has a short story."""
-    events = JobFolder(record.folder).events()
-    if not events or events[0]["event"] != "submitted":
-        events.insert(0, {"at": record.submitted, "event": "submitted", "name": record.name, "user": record.user})
-    if record.ended is not None and not any(event["event"] == "ended" for event in events):
-        events.append({"at": record.ended, "event": "ended", "state": record.state, "reason": record.reason})
-    return events
-
-
-def new_lines(folder: str, offset: int) -> list[tuple[dict[str, Any], int]]:
-    """The journal's entries from an offset on, each with the offset after it: who has heard it goes on from there."""
-    try:
-        descriptor = careful_files.open_regular(os.path.join(folder, layout.JOURNAL))
-        try:
-            data = os.pread(descriptor, careful_files.LARGEST_RECORD_BYTES, offset)
-        finally:
-            os.close(descriptor)
-    except OSError:
-        return []
-    entries = []
-    for line in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
-        offset += len(line)
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            entry = None  # torn by a crash
-        if isinstance(entry, dict):
-            entries.append((entry, offset))
-    return entries
-
-
-def known_offset(folder: str, offset: int) -> int:
-    """The offset, if the journal reaches so far; else its beginning: it was another job's, and all of this one is new."""
-    try:
-        return offset if offset <= os.stat(os.path.join(folder, layout.JOURNAL)).st_size else 0
-    except OSError:
-        return 0
+    found = JobFolder(record.folder).events()
+    if not found or found[0].kind != journal.SUBMITTED:
+        found.insert(0, Event(record.submitted, journal.SUBMITTED, {"name": record.name, "user": record.user}))
+    if record.ended is not None and not any(event.kind == journal.ENDED for event in found):
+        found.append(Event(record.ended, journal.ENDED, {"state": record.state, "reason": record.reason}))
+    return found
 
 
 def _attempts(record: JobRecord, folder: JobFolder) -> dict[int, _Attempt]:
@@ -144,53 +111,53 @@ def _attempts(record: JobRecord, folder: JobFolder) -> dict[int, _Attempt]:
     current: _Attempt | None = None
     created: float | None = record.submitted
     for event in folder.events():
-        kind = event["event"]
-        if kind == "started":
-            current = found[event["attempt"]] = _Attempt(created)
-            current.started = event["at"]
-        elif kind == "job-retry":
-            created = event["at"]
+        kind, task = event.kind, event.task
+        if kind == journal.STARTED:
+            current = found[event.attempt] = _Attempt(created)
+            current.started = event.at
+        elif kind == journal.JOB_RETRY:
+            created = event.at
             if current is not None:
-                current.ended, current.end = event["at"], event
-                current.delay = event.get("seconds")
+                current.ended, current.end = event.at, event.details
+                current.delay = event.seconds
         elif current is None:
             continue
-        elif kind == "task-ended":
-            current.tasks[event["role"], event["index"]] = event
-        elif kind == "task-retry":
-            current.retries[event["role"], event["index"]] = event["attempt"]
-        elif kind == "task-held":
-            current.held.add((event["role"], event["index"]))
-        elif kind == "stopping":
+        elif kind == journal.TASK_ENDED and task is not None:
+            current.tasks[task] = event
+        elif kind == journal.TASK_RETRY and task is not None:
+            current.retries[task] = event.attempt
+        elif kind == journal.TASK_HELD and task is not None:
+            current.held.add(task)
+        elif kind == journal.STOPPING:
             current.stopping = True
-        elif kind == "ended":
-            current.ended = event["at"]
+        elif kind == journal.ENDED:
+            current.ended = event.at
     if not found and folder.attempts():
         found[0] = _Attempt(record.submitted)  # begun, and not started: what it needed could not be had
     return found
 
 
-def _task(shown: _Attempt, state: str, placed: Mapping[str, Any], role: str, index: int) -> TaskView:
+def _task(shown: _Attempt, state: str, placed: Placement, role: str, index: int) -> TaskView:
     key = (role, index)
-    ports = {label: tuple(numbers) for label, numbers in placed.get("ports", {}).get(f"{role}:{index}", {}).items()}
-    host = _host(placed, role, index)
+    ports = {label: tuple(numbers) for label, numbers in placed.ports_of(role, index).items()}
+    host = placed.host_of(role, index)
     end = shown.tasks.get(key)
     if end is not None:  # made at once: of a job's thousands of tasks most have ended
         return TaskView(
             role,
             index,
-            _OUTCOMES.get(end.get("outcome", ""), FAILED),
-            end.get("taskAttempt", shown.retries.get(key, 0)),
+            _OUTCOMES.get(end.outcome, FAILED),
+            shown.retries.get(key, 0) if end.task_attempt is None else end.task_attempt,
             shown.created,
-            end.get("started") or shown.started,
-            end.get("ended") or end.get("at"),
-            end.get("exitCode"),
-            end.get("signal"),
-            end.get("reason"),
-            end.get("class"),
+            end.started or shown.started,
+            end.ended or end.at,
+            end.exit_code,
+            end.signal,
+            end.details.get("reason"),
+            end.exit_class,
             host,
             ports,
-            tuple(end.get("lastLines") or ()),
+            tuple(end.last_lines),
             node=_node(host),
         )
     view = TaskView(
@@ -212,29 +179,21 @@ def _task(shown: _Attempt, state: str, placed: Mapping[str, Any], role: str, ind
     return view.replace(state=STOPPING if shown.stopping else RUNNING)
 
 
-def _host(placed: Mapping[str, Any], role: str, index: int) -> str | None:
-    """The address of a task: each its own where the engine uses several machines."""
-    own = placed.get("hosts")
-    found: str | None = (own.get(f"{role}:{index}") if own else None) or placed.get("host")
-    return found
-
-
 def _node(host: str | None) -> str | None:
     return os.uname().nodename if host == "127.0.0.1" else host
 
 
-def _ended(view: TaskView, end: Mapping[str, Any]) -> TaskView:
-    number = end.get("taskAttempt", end.get("attempt") if "phase" in end else None)  # a record of a task, or of the journal
+def _ended(view: TaskView, end: TaskRecord) -> TaskView:
     return view.replace(
-        state=_OUTCOMES.get(end.get("outcome", ""), FAILED),
-        attempt=view.attempt if number is None else number,
-        started=end.get("started") or view.started,
-        ended=end.get("ended") or end.get("at"),
-        exit_code=end.get("exitCode"),
-        signal=end.get("signal"),
-        reason=end.get("reason"),
-        exit_class=end.get("class"),
-        last_lines=tuple(end.get("lastLines") or ()),
+        state=_OUTCOMES.get(end.outcome, FAILED),
+        attempt=view.attempt if end.attempt is None else end.attempt,
+        started=end.started or view.started,
+        ended=end.ended,
+        exit_code=end.exit_code,
+        signal=end.signal,
+        reason=end.reason,
+        exit_class=end.exit_class,
+        last_lines=tuple(end.last_lines),
         held=False,
     )
 
@@ -244,15 +203,14 @@ def _state_of(end: Mapping[str, Any]) -> str:
     return STOPPED if "made room" in str(end.get("reason", "")) else FAILED
 
 
-def _class_of(state: str, decided: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _class_of(state: str, decided: Event | None) -> Mapping[str, Any] | None:
     if state == STOPPED:
         from ..lifecycle.exit_table import row
 
         known = row(-210)
         return {"code": known.code, "phrase": known.phrase, "type": known.type, "reaction": known.reaction}
-    if decided is not None and decided.get("class"):
-        found: Mapping[str, Any] = decided["class"]
-        return found
+    if decided is not None and decided.exit_class:
+        return decided.exit_class
     if state == SUCCEEDED:
         return {"code": 0, "phrase": "Succeeded", "type": "USER_SUCCESS", "reaction": "NEVER_RETRY"}
     return None

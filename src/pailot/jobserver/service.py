@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from typing import Any, ParamSpec, TypeVar
 
+    from ..runfolder.journal import Event as JournalEvent
     from ..scheduling.capacity import Capacity
     from ..scheduling.queue import Reason
     from ..settings import Settings
@@ -392,10 +393,10 @@ class Team:
                 task["logs"] = {}
         return {**shown, **more}
 
-    async def journal(self, caller: Caller | None, job: str) -> list[dict[str, Any]]:
-        """What happened to a job, oldest first, as `pailot events --json`."""
+    async def journal(self, caller: Caller | None, job: str) -> list[JournalEvent]:
+        """What happened to a job, oldest first."""
         record = await self.get(caller, job, details=True)
-        return await asyncio.to_thread(job_history.journal, record)
+        return await asyncio.to_thread(job_history.events, record)
 
     async def why(self, caller: Caller | None, job: str) -> list[str]:
         """Why a job is in the state it is in: what it waits for and who holds that, or how it failed."""

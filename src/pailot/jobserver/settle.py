@@ -7,7 +7,7 @@ import os
 from ..lifecycle import retry
 from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ..lifecycle.states import FAILED, STOPPED, SUCCEEDED, WAITING
-from ..runfolder import layout
+from ..runfolder import journal, layout
 from ..runfolder.atomic_json import DISK_FULL, is_full, read_record
 from ..runfolder.record_shapes import sound
 from ..runtime import cleanup, processes
@@ -128,7 +128,7 @@ def _end_defective(folder: JobFolder, defect: str, known: Mapping[str, Any]) -> 
 
 
 def _first_start(folder: JobFolder) -> float | None:
-    return next((event["at"] for event in folder.events() if event["event"] == "started"), None)
+    return next((event.at for event in folder.events() if event.kind == journal.STARTED), None)
 
 
 def _go_on(folder: JobFolder, *, stop: bool, retries: Mapping[str, int], started: float | None) -> Found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio  # only a server loads this
 
 from ..lifecycle.states import FINAL_JOB_STATES
+from ..runfolder.journal import Tail
 from ..runfolder.logs import after_gap
 from . import job_history
 from .errors import BadRequest, NoSuchLog
@@ -46,7 +47,7 @@ async def job(team: Team, caller: Caller | None, name: str, after: int | None) -
     """See Team.subscribe_job. An event's id is the offset in the job's journal that it was read up to."""
     record = await team.get(caller, name, details=True)
     entry = team.floor.entries.get(record.id)
-    offset, told = job_history.known_offset(record.folder, after or 0), None
+    tail, told = Tail.of_run(record.folder, after or 0), None
     if entry is not None:
         team.floor.watch(entry)
     try:
@@ -54,15 +55,14 @@ async def job(team: Team, caller: Caller | None, name: str, after: int | None) -
             seen = entry.signal.count if entry is not None else 0
             record = await team.get(caller, name)
             over = team.floor.entries.get(record.id) is None
-            for line, end in job_history.new_lines(record.folder, offset):
-                offset = end
+            for line, offset in tail.entries():
                 yield Event(offset, "task" if "role" in line else "journal", line)
             shown = (record.state, record.attempts, record.retries)
             if shown != told:
                 told = shown
-                yield Event(offset, "job", job_history.brief(record))
+                yield Event(tail.offset, "job", job_history.brief(record))
             if over and record.state in FINAL_JOB_STATES:
-                yield Event(offset, "end", job_history.brief(record))
+                yield Event(tail.offset, "end", job_history.brief(record))
                 return
             if entry is not None and entry.signal.count == seen:
                 await entry.signal.wait(seen)

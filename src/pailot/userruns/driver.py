@@ -16,9 +16,10 @@ from ..lifecycle import retry
 from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ..lifecycle.states import FAILED, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
 from ..progress import Pace
-from ..runfolder import layout
+from ..runfolder import journal, layout
 from ..runfolder.atomic_json import DISK_FULL, is_full
 from ..runfolder.careful_files import make_folders
+from ..runfolder.journal import Event
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Watcher:
 
     def started(self, attempt: int, notes: list[str]) -> None: ...
 
-    def happened(self, event: Mapping[str, Any]) -> None: ...
+    def happened(self, event: Event) -> None: ...
 
     def moved(self, progress: Progress) -> None:
         """Between two events of the journal that tell the same."""
@@ -317,7 +318,7 @@ class Driver:
     def interrupted(self, times: int = 1) -> None:
         """Somebody at the keyboard, or the end of the session, wants the run to stop; the second time at once."""
         self.interrupts += times
-        self.watcher.happened({"event": "interrupt", "times": self.interrupts})
+        self.watcher.happened(Event(time.time(), journal.INTERRUPT, {"times": self.interrupts}))
 
     def _asked_to_stop(self) -> bool:
         return bool(self.interrupts) or os.path.exists(self.folder.file(layout.STOP))

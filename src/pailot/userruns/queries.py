@@ -11,7 +11,7 @@ from ..engines.registry import traits_of_run
 from ..errors import PailotError
 from ..lifecycle.completion import Verdict
 from ..lifecycle.waits import capped
-from ..runfolder import layout
+from ..runfolder import journal, layout
 from ..runfolder.atomic_json import DISK_FULL, is_full, read_record
 from ..runfolder.record_shapes import sound
 from ..runtime import cleanup, processes
@@ -220,36 +220,29 @@ def explain(row: JobRow | JobRecord, folder: JobFolder) -> list[str]:
     events = folder.events()
     lines = []
     for event in events:
-        if event["event"] == "task-retry":
-            lines.append(
-                f"{event['role']}:{event['index']} was tried again ({event['attempt']} of {event['of']}): it {event['reason']}"
-            )
-        elif event["event"] == "job-retry":
-            lines.append(f"the job was tried again: {event['reason']}; {event['why']}")
-        elif event["event"] == "waiting":
-            lines.append(str(event["reason"]))
-        elif event["event"] == "task-held" and verdict is None:
-            lines.append(
-                f"{event['role']}:{event['index']} {event['reason']}, and is kept for inspection; its resources stay taken"
-            )
+        if event.kind == journal.TASK_RETRY:
+            lines.append(f"{event.named} was tried again ({event.attempt} of {event.retries_allowed}): it {event.reason}")
+        elif event.kind == journal.JOB_RETRY:
+            lines.append(f"the job was tried again: {event.reason}; {event.why}")
+        elif event.kind == journal.WAITING:
+            lines.append(event.reason)
+        elif event.kind == journal.TASK_HELD and verdict is None:
+            lines.append(f"{event.named} {event.reason}, and is kept for inspection; its resources stay taken")
     if verdict is None:
         if row.ended is not None:  # there was no room for more than a row in the index
             return [*lines, f"{row.name} is {row.state}: {row.reason}"]
         state = folder.record(layout.STATE) or {}
         return [*lines, f"{row.name} is {state.get('state', row.state)}"]
     lines.append(f"{row.name} is {verdict['state']}: {verdict['reason']}")
-    ended = [
-        event
-        for event in events
-        if event["event"] == "task-ended" and (event["role"], event["index"]) == (verdict.get("role"), verdict.get("index"))
-    ]
-    if ended and ended[-1].get("class"):
-        known = ended[-1]["class"]
-        if known["code"]:
-            lines.append(f"OpenPAI would call it {known['phrase']} ({known['code']}, {known['type']}, {known['reaction']})")
-    if ended and ended[-1].get("lastLines") and verdict["state"] != "SUCCEEDED":
-        lines.append(f"last lines of {verdict['role']}:{verdict['index']}:")
-        lines += [f"    {line}" for line in ended[-1]["lastLines"]]
+    ended = journal.end_of(events, verdict.get("role"), verdict.get("index"))
+    if ended is None:
+        return lines
+    known = ended.exit_class
+    if known and known["code"]:
+        lines.append(f"OpenPAI would call it {known['phrase']} ({known['code']}, {known['type']}, {known['reaction']})")
+    if ended.last_lines and verdict["state"] != "SUCCEEDED":
+        lines.append(f"last lines of {ended.named}:")
+        lines += [f"    {line}" for line in ended.last_lines]
     return lines
 
 

@@ -15,7 +15,7 @@ from ..engines.registry import traits_of_run
 from ..lifecycle import retry
 from ..lifecycle.completion import Verdict
 from ..lifecycle.states import STOPPED, SUCCEEDED, WAITING
-from ..runfolder import layout
+from ..runfolder import journal, layout
 from .driver import Watcher
 
 TYPE_CHECKING = False
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..planning import Plan
     from ..planning.plan import RolePlan
     from ..protocol import Job
+    from ..runfolder.journal import Event
     from ..runfolder.records import RunRecord
     from .masked_job_file import Kept
     from .run_folder import JobFolder
@@ -145,8 +146,8 @@ class _FirstLook(Watcher):
     def __init__(self, told: int) -> None:
         self._told: int | None = told
 
-    def happened(self, event: Any) -> None:
-        if event["event"] != "resumed":
+    def happened(self, event: Event) -> None:
+        if event.kind != journal.RESUMED:
             self._tell()
 
     def finished(self, verdict: Any) -> None:

@@ -18,18 +18,18 @@ import stat
 import time
 
 from ..lifecycle.states import SUCCEEDED
-from ..runfolder import careful_files, layout
+from ..runfolder import careful_files, journal, layout
 from ..runfolder.atomic_json import (
     DISK_FULL,
     append_line,
     free_reserve,
     is_full,
     keep_reserve,
-    read_lines,
     read_record,
     write_last_record,
     write_record,
 )
+from ..runfolder.journal import Event
 from ..runfolder.record_shapes import sound
 from ..runfolder.records import RunRecord, RunState
 from ..runfolder.stop_reason import claim_stop
@@ -169,11 +169,11 @@ class JobFolder:
         """Write down that our part is over without a verdict: whoever queues the run starts it again."""
         write_last_record(self.file(layout.HANDED_ON), self._shown(record), self.reserve, durable=self.durable)
 
-    def note(self, event: str, **details: Any) -> dict[str, Any]:
+    def note(self, kind: str, **details: Any) -> Event:
         """Write down that something happened."""
-        entry = {"at": time.time(), "event": event, **self._shown(details)}
-        _if_there_is_space(lambda: append_line(self.file(layout.JOURNAL), entry))
-        return entry
+        event = Event(time.time(), kind, self._shown(details))
+        _if_there_is_space(lambda: append_line(self.file(layout.JOURNAL), event.to_json()))
+        return event
 
     def _shown(self, record: dict[str, Any]) -> dict[str, Any]:
         """A record as it may be read by others; only `reason` is free text, and logs are masked where they are written."""
@@ -183,8 +183,8 @@ class JobFolder:
 
         return {**record, "reason": mask_text(record["reason"], self.hidden)}
 
-    def events(self) -> list[dict[str, Any]]:
-        return [entry for line in read_lines(self.file(layout.JOURNAL)) if (entry := sound(layout.JOURNAL, line)) is not None]
+    def events(self) -> list[Event]:
+        return journal.read(self.path)
 
     def attempts(self) -> int:
         """How many attempts were begun."""

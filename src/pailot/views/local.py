@@ -6,7 +6,7 @@ import os
 import time
 
 from ..errors import PailotError, suggestion
-from ..runfolder import layout
+from ..runfolder import journal, layout
 from ..userruns.inotify import Watch
 from ..userruns.run_folder import JobFolder
 from .base import warn_of_gap
@@ -44,12 +44,8 @@ class LocalView:
         role, index = verdict.get("role"), verdict.get("index")
         if role is None:
             return {"task": None, "lastLines": []}
-        ended = [
-            each
-            for each in self.folder.events()
-            if each["event"] == "task-ended" and (each["role"], each["index"]) == (role, index)
-        ]
-        return {"task": f"{role}:{index}", "lastLines": ended[-1].get("lastLines") or [] if ended else []}
+        ended = journal.end_of(self.folder.events(), role, index)
+        return {"task": f"{role}:{index}", "lastLines": ended.last_lines if ended else []}
 
     def note(self, event: str, **details: Any) -> None:
         """Add something that happened to it."""
@@ -79,16 +75,15 @@ class LocalView:
         return recover(self.folder) is not None
 
     def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
-        seen = 0
+        tail = journal.Tail.of_run(self.folder.path)
         watch = Watch()
         watch.add(self.folder.path)
         try:
             while not quit.is_set:
                 over = self.is_over()
-                found = self.folder.events()
-                yield from found[seen:]
-                seen = max(seen, len(found))
-                if any(each["event"] == "ended" for each in found) or (over and not self.folder.is_driven()):
+                found = tail.events()
+                yield from (each.to_json() for each in found)
+                if any(each.kind == journal.ENDED for each in found) or (over and not self.folder.is_driven()):
                     return
                 watch.wait(self.LOOK_SECONDS, quit.reader)
         finally:

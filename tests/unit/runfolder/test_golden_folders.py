@@ -15,6 +15,7 @@ import pytest
 
 from pailot.jobserver import job_history
 from pailot.runfolder import layout
+from pailot.runfolder.journal import Tail
 from pailot.runfolder.records import Placement, Record, RunRecord, RunState, StopRecord, TaskRecord
 from pailot.store.index import JobRow
 from pailot.store.server import JobRecord
@@ -48,8 +49,8 @@ def read(folder: Path) -> dict[str, Any]:
         "show": queries.describe(row, here),
         "why": queries.explain(row, here),
         "held": queries.held_tasks(here),
-        "events": job_history.journal(record),
-        "lines": job_history.new_lines(str(folder), 0),
+        "events": [event.to_json() for event in job_history.events(record)],
+        "lines": Tail.of_run(str(folder)).entries(),
         "details": [_plain(each.replace(record=None)) for each in details],
         "tasks": [
             _plain(job_history.task_attempts(record, plan, each.attempt, role, task.index))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pailot.jobserver.models import JobDetail, TaskView
 from pailot.lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, SUCCEEDED, WAITING
+from pailot.runfolder.journal import Event
 from pailot.server.serializers.events import events
 from pailot.server.serializers.jobs import detail, detail_json, list_item, old_attempt
 from pailot.server.serializers.tasks import task_history
@@ -146,9 +147,9 @@ def test_the_deprecated_form_of_an_attempt() -> None:
 
 def test_a_journal_as_events() -> None:
     journal = [
-        {"at": 1.0, "event": "submitted", "name": "j", "user": "dana"},
-        {"at": 2.5, "event": "task-retry", "role": "ps_s", "index": 1, "attempt": 1, "reason": "exited with 3"},
-        {"at": 3.0, "event": "ended", "state": "SUCCEEDED", "reason": "all well"},
+        Event(1.0, "submitted", {"name": "j", "user": "dana"}),
+        Event(2.5, "task-retry", {"role": "ps_s", "index": 1, "attempt": 1, "reason": "exited with 3"}),
+        Event(3.0, "ended", {"state": "SUCCEEDED", "reason": "all well"}),
     ]
     told = events("dana", "j", journal, "host")
     assert told["totalCount"] == 3

@@ -32,7 +32,7 @@ def run(args: Namespace) -> int:
     from ...userruns.queries import find
 
     _, folder = find(args.run, current_user())
-    events = folder.events()
+    events = [event.to_json() for event in folder.events()]
     if args.json:
         import json
 

@@ -11,6 +11,7 @@ from ...lifecycle.completion import Verdict
 from ...lifecycle.states import FAILED, RUNNING, UNKNOWN, WAITING
 from ...runfolder import layout
 from ...runfolder.atomic_json import read_lines, read_record, write_record
+from ...runfolder.journal import Tail
 from ...runtime.slurm.driver import ending
 from ...settings import Settings
 from ..contract import Engine, EngineError
@@ -22,7 +23,7 @@ from ..preparation.child_registry import CHILDREN
 from ..traits import SLURM
 from . import cluster_queries, code_bundle, payload, private_part, slurm_cli, unshared_home
 from .container_wrappers import see, wrappers
-from .journal_tail import Journal, Logs, order_stop
+from .journal_tail import Logs, order_stop
 from .private_part import Sealed
 from .squeue_cache import QUEUE
 from .user_notes import notes_on
@@ -78,7 +79,7 @@ class SlurmEngine(Engine):
         QUEUE.forget(self.job)
         self.job = self.comment = ""
         self.folder = ""
-        self.journal: Journal | None = None
+        self.journal: Tail | None = None
         self.logs: Logs | None = None
         self.submitted = self.began = self.over = False
         self.outcome: Outcome | None = None
@@ -320,7 +321,7 @@ class SlurmEngine(Engine):
 
     def _follow(self) -> None:
         self.submitted = True
-        self.journal, self.logs = Journal(self.folder), Logs(self.folder)
+        self.journal, self.logs = Tail(os.path.join(self.folder, layout.DRIVER_EVENTS)), Logs(self.folder)
         self.known = int((read_record(os.path.join(self.folder, layout.FOLLOWED)) or {}).get("offset", 0))
         self.notice.watch(self.journal.path)
         QUEUE.follow(self.job, self, float(self.settings["slurm_poll_seconds"]))
@@ -334,8 +335,8 @@ class SlurmEngine(Engine):
             return
         changed = self.notice.take()
         entries = self.journal.entries()
-        for offset, entry in entries:
-            self._heard(entry, known=offset < self.known)
+        for entry, offset in entries:
+            self._heard(entry, known=offset <= self.known)
         if entries:
             write_record(os.path.join(self.folder, layout.FOLLOWED), {"offset": self.journal.offset}, durable=False)
         told = {path for path in changed if path != self.journal.path}
@@ -503,8 +504,8 @@ class SlurmEngine(Engine):
             return Observation(WAITING, outcome=Outcome("platform", killed))
         self.job, self.comment, self.code = str(record["job"]), str(record.get("comment", "")), str(record.get("code", ""))
         self.away = bool(self.code)
-        self.submitted, self.journal, self.logs = True, Journal(folder), Logs(folder)
-        for entry in self.journal.read():
+        self.submitted, self.journal, self.logs = True, Tail(os.path.join(folder, layout.DRIVER_EVENTS)), Logs(folder)
+        for entry, _ in self.journal.entries():
             self._heard(entry)
         orders = read_lines(os.path.join(folder, layout.DRIVER_ORDERS))
         self.asked_to_stop = str(orders[0]["why"]) if orders else ""
@@ -516,7 +517,7 @@ class SlurmEngine(Engine):
             seen = self._ours(slurm_cli.parse_jobs(out).get(self.job) or slurm_cli.JobSeen(self.job, "GONE"))
             if self.away and seen.state == "RUNNING":
                 self._start_mirror()
-            for entry in self.journal.read():  # what was said before Slurm said that it is over
+            for entry, _ in self.journal.entries():  # what was said before Slurm said that it is over
                 self._heard(entry)
             if self.outcome is None and seen.final and not self._driver_lives():
                 self._end(self._without_result(seen))

@@ -2,52 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from ...runfolder import layout
 from ...runfolder.atomic_json import append_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-
-class Journal:
-    """The events that the travelling driver has written, read on from where we were."""
-
-    def __init__(self, folder: str) -> None:
-        self.path = os.path.join(folder, layout.DRIVER_EVENTS)
-        self.offset = 0
-
-    def read(self) -> list[dict[str, Any]]:
-        """What is new."""
-        return [entry for _, entry in self.entries()]
-
-    def entries(self) -> list[tuple[int, dict[str, Any]]]:
-        """Whole lines that are new, each with its offset; opened anew each time: so a network file system shows them."""
-        try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return []
-        try:
-            pieces: list[bytes] = []
-            while True:
-                piece = os.pread(descriptor, 1 << 20, self.offset + sum(map(len, pieces)))
-                if not piece:
-                    break
-                pieces.append(piece)
-        finally:
-            os.close(descriptor)
-        text = b"".join(pieces)
-        found = []
-        for line in text[: text.rfind(b"\n") + 1].splitlines(keepends=True):
-            try:
-                found.append((self.offset, json.loads(line)))
-            except ValueError:
-                pass  # torn by a crash
-            self.offset += len(line)
-        return found
 
 
 class Logs:

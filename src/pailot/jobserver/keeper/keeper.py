@@ -19,7 +19,7 @@ from ...errors import PailotError
 from ...lifecycle.completion import Verdict
 from ...lifecycle.states import FAILED
 from ...lifecycle.waits import LONGEST_WAIT_SECONDS, capped
-from ...runfolder import layout
+from ...runfolder import journal, layout
 from ...runfolder.atomic_json import DISK_FULL, is_full, keep_reserve, write_record
 from ...runfolder.records import RunRecord
 from ...runfolder.stop_reason import claim_stop
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...engines.contract import Engine, Steps
+    from ...runfolder.journal import Event
 
 PATIENCE_SECONDS = 60.0
 """So long a new keeper waits for its server."""
@@ -71,12 +72,12 @@ class Running(Watcher):
         began = self.driver.began if self.driver is not None else None
         self.keeper.tell({"event": "started", "id": self.job, "attempt": attempt, "at": began or time.time()})
 
-    def happened(self, event: Mapping[str, Any]) -> None:
-        if event["event"] == "job-retry":
+    def happened(self, event: Event) -> None:
+        if event.kind == journal.JOB_RETRY:
             assert self.driver is not None
             self.keeper.tell({"event": "retry", "id": self.job, "retries": self.driver.retries, **_plain(event)})
-        elif event["event"] in ("stopping", "waiting"):
-            self.keeper.tell({"event": event["event"], "id": self.job, "reason": event.get("reason", "")})
+        elif event.kind in (journal.STOPPING, journal.WAITING):
+            self.keeper.tell({"event": event.kind, "id": self.job, "reason": event.reason})
         elif self.watched:
             self.keeper.tell({"event": "noted", "id": self.job})
 
@@ -572,5 +573,5 @@ def _many_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _plain(event: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in json.loads(json.dumps(event)).items() if key != "event"}
+def _plain(event: Event) -> dict[str, Any]:
+    return {key: value for key, value in json.loads(json.dumps(event.to_json())).items() if key != "event"}

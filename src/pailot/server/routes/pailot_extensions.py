@@ -41,7 +41,8 @@ async def job_record(request: Request) -> Response:
 @routes("GET", "/jobs/{job}/journal", shape=many(a("JournalEntry")))
 async def job_journal(request: Request) -> Response:
     """What happened to a job, oldest first, as `pailot events --json` tells it."""
-    return json_response(await request.site.team.journal(request.caller.team, full_name(request)))
+    found = await request.site.team.journal(request.caller.team, full_name(request))
+    return json_response([event.to_json() for event in found])
 
 
 @routes("GET", "/jobs/{job}/plan", shape=OBJECT)

@@ -4,42 +4,44 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from ...runfolder import journal
 from .openpai_terms import framework_name, role_name, uid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
-_WARNINGS = frozenset(("task-retry", "job-retry", "task-held", "task-lost"))
+    from ...runfolder.journal import Event
+
+_WARNINGS = frozenset((journal.TASK_RETRY, journal.JOB_RETRY, journal.TASK_HELD))
 
 
-def events(user: str, name: str, journal: Sequence[Mapping[str, Any]], host: str, kind: str = "") -> dict[str, Any]:
+def events(user: str, name: str, happened: Sequence[Event], host: str, kind: str = "") -> dict[str, Any]:
     """All events, the newest first; `kind` is `Normal` or `Warning`."""
-    told = [_event(user, name, number, entry, host) for number, entry in enumerate(journal)]
+    told = [_event(user, name, number, entry, host) for number, entry in enumerate(happened)]
     if kind:
         told = [each for each in told if each["type"] == kind]
     told.reverse()
     return {"totalCount": len(told), "data": told}
 
 
-def _event(user: str, name: str, number: int, entry: Mapping[str, Any], host: str) -> dict[str, Any]:
-    what = str(entry.get("event", ""))
-    role, index = entry.get("role"), entry.get("index")
-    failed = what == "task-ended" and entry.get("outcome") != "succeeded"
-    failed = failed or (what == "ended" and entry.get("state") == "FAILED")
-    at = datetime.fromtimestamp(float(entry.get("at", 0)), UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+def _event(user: str, name: str, number: int, event: Event, host: str) -> dict[str, Any]:
+    role, index = event.task or (None, None)
+    failed = event.kind == journal.TASK_ENDED and event.outcome != "succeeded"
+    failed = failed or (event.kind == journal.ENDED and event.state == "FAILED")
+    at = datetime.fromtimestamp(event.at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
     return {
         "uid": uid(user, name, index=number),
         "frameworkName": framework_name(user, name),
         # OpenPAI's events are all of tasks; what concerns the whole job has no name there, and the number of none.
-        "podUid": "" if role is None else uid("pod", user, name, entry.get("attempt", 0), role, index=int(index or 0)),
-        "taskroleName": "" if role is None else role_name(str(role)),
-        "taskName": "" if role is None else f"{framework_name(user, name)}-{role_name(str(role))}-{index}",
+        "podUid": "" if role is None else uid("pod", user, name, event.attempt, role, index=int(index or 0)),
+        "taskroleName": "" if role is None else role_name(role),
+        "taskName": "" if role is None else f"{framework_name(user, name)}-{role_name(role)}-{index}",
         "taskIndex": -1 if index is None else index,
-        "type": "Warning" if failed or what in _WARNINGS else "Normal",
-        "reason": "".join(part.capitalize() for part in what.split("-")),
-        "message": _message(what, entry),
+        "type": "Warning" if failed or event.kind in _WARNINGS else "Normal",
+        "reason": "".join(part.capitalize() for part in event.kind.split("-")),
+        "message": _message(event),
         "firstTimestamp": at,
         "lastTimestamp": at,
         "count": 1,
@@ -48,7 +50,6 @@ def _event(user: str, name: str, number: int, entry: Mapping[str, Any], host: st
     }
 
 
-def _message(what: str, entry: Mapping[str, Any]) -> str:
-    who = f"{entry['role']}:{entry['index']} " if entry.get("role") is not None else ""
-    reason = entry.get("reason") or entry.get("why") or entry.get("state") or what.replace("-", " ")
-    return f"{who}{reason}"
+def _message(event: Event) -> str:
+    who = f"{event.named} " if event.task is not None else ""
+    return who + (event.reason or event.why or event.state or event.kind.replace("-", " "))
