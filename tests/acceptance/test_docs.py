@@ -27,9 +27,9 @@ import pytest
 
 import pailot
 from pailot.cli.main import COMMANDS, parser_for
+from pailot.problem import CODES
 from pailot.protocol import v1
 from pailot.protocol.checks import BUILTIN_PLUGINS
-from pailot.protocol.problems import CODES
 from pailot.protocol.schema import EVENTS, JOB
 from pailot.protocol.schema_types import Record, Shape
 from pailot.protocol.yaml import parse

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pailot.protocol.problems import MOST_SHOWN
+from pailot.problem import MOST_SHOWN
 from tests.unit.protocol.families import FAMILIES
 
 from .http_server import PASSWORD, Server, job

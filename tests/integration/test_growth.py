@@ -12,8 +12,8 @@ import pytest
 
 from pailot.cli.problem_report import format_problem
 from pailot.loading import plan, read_job
+from pailot.problem import MOST_SHOWN
 from pailot.protocol import InvalidJob, Problem
-from pailot.protocol.problems import MOST_SHOWN
 from pailot.userruns.masked_job_file import recorded
 from tests.unit.protocol.families import FAMILIES
 

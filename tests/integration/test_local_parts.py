@@ -24,6 +24,7 @@ from pailot.engines.preparation.gpus import Gpus, discover
 from pailot.engines.preparation.machine import Locks, locks_folder
 from pailot.engines.preparation.ports import Ports, PortTaken
 from pailot.planning import Plan, plan
+from pailot.planning.private_values import secret_values
 from pailot.protocol import read
 
 from ..web import WebServer
@@ -374,8 +375,9 @@ def planned(*uris: str, **more: Any) -> Plan:
     return plan(read(job_text(*uris, **more)), user="ann")
 
 
-def fetched(job: Plan, tmp_path: Path, cwd: str = "") -> Path:
-    provided = provide(job, str(tmp_path / "attempt"), str(tmp_path / "cache"), cwd=cwd)
+def fetched(job: Plan, tmp_path: Path, cwd: str = "", secrets: dict[str, str] | None = None) -> Path:
+    known = secret_values(secrets or {}, job)
+    provided = provide(job, str(tmp_path / "attempt"), str(tmp_path / "cache"), secrets=known, cwd=cwd)
     assert provided["one"] == provided["two"]
     return Path(provided["one"]["PAI_FETCH_data"])
 
@@ -480,7 +482,7 @@ def test_a_login_travels_in_a_header_and_a_secret_in_no_message(shelf: Shelf, tm
     job = planned(
         f"http://ann:<% $secrets.word %>@{shelf.host}/files/model.bin?t=<% $secrets.word %>", secrets={"word": "hushhush"}
     )
-    assert fetched(job, tmp_path).read_bytes() == CONTENT
+    assert fetched(job, tmp_path, secrets={"word": "hushhush"}).read_bytes() == CONTENT
     assert shelf.logins == ["Basic YW5uOmh1c2hodXNo"]
     assert not [path for path in (tmp_path / "cache").rglob("*") if "hush" in str(path)]
     for uri in (
@@ -489,9 +491,11 @@ def test_a_login_travels_in_a_header_and_a_secret_in_no_message(shelf: Shelf, tm
         "nosuch://<% $secrets.word %>/a",
     ):
         with pytest.raises(ProvideError) as caught:
-            fetched(planned(uri, secrets=secrets), tmp_path)
+            fetched(planned(uri, secrets=secrets), tmp_path, secrets=secrets)
         assert "hush" not in str(caught.value)
         assert "<% $secrets.word %>" in str(caught.value)
+    with pytest.raises(ProvideError, match=r"<% \$secrets.word %>: there is no secret 'word'"):
+        fetched(planned("http://<% $secrets.word %>", secrets=secrets), tmp_path)
 
 
 def test_what_is_here_is_used_where_it_is(tmp_path: Path) -> None:

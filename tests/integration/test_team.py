@@ -662,7 +662,7 @@ def test_jobs_see_only_what_the_storages_allow(tmp_path: Path) -> None:
 
     def check(uri: str, kind: str = "inputs") -> None:
         found = loads(job(role("true"), options=f"channels: {{{kind}: {{c: '{uri}'}}}}"))
-        check_places(found, plan(found), rules)
+        check_places(found, plan(found), {}, rules)
 
     for uri in (str(tmp_path), f"{tmp_path}/deep/er", f"file://{tmp_path}/x", "s3://bucket/key", "https://example.com/x"):
         check(uri)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import pailot
+from pailot.job_values import Auth
 from pailot.loading import read_job
+from pailot.planning.private_values import private_values
 
 SECRET = "hunter2-of-the-registry"
 
@@ -39,13 +41,16 @@ extras:
 def test_three_lines_become_the_credentials_of_images_without_their_own(tmp_path: Path) -> None:
     file = tmp_path / "auth"
     file.write_text(f"registry.example\nann\n{SECRET}\n")
-    plan = pailot.plan(pailot.loads(v2(str(file))))
+    job = pailot.loads(v2(str(file)))
+    plan = pailot.plan(job)
     assert not [each for each in plan.warnings if each.code == "auth-file"]
     one, two = plan.roles["one"].image.auth, plan.roles["two"].image.auth
     assert one
     assert one.password == "<% $secrets.word %>"
     assert two
-    assert (two.registry, two.username, two.password) == ("registry.example", "ann", SECRET)
+    assert (two.registry, two.username, two.password) == ("registry.example", "ann", "******")
+    logins = private_values(job, plan).logins
+    assert logins == {"one": Auth("ann", "another word", "a"), "two": Auth("ann", SECRET, "registry.example")}
     shown = json.dumps(plan.to_json()) + repr(plan)
     assert SECRET not in shown
     assert plan.to_json()["taskRoles"]["two"]["imageAuth"] == {
@@ -60,9 +65,8 @@ def test_the_file_may_be_at_any_address() -> None:
 
     with fsspec.open("memory://keys/auth", "wb") as stream:
         stream.write(f"registry.example\r\nann\r\n{SECRET}\r\n".encode())
-    auth = pailot.plan(pailot.loads(v1(authFile="memory://keys/auth"))).roles["main"].image.auth
-    assert auth
-    assert auth.password == SECRET
+    job = pailot.loads(v1(authFile="memory://keys/auth"))
+    assert private_values(job, pailot.plan(job)).logins["main"].password == SECRET
 
 
 @pytest.mark.parametrize(

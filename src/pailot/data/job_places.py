@@ -9,7 +9,7 @@ from .provisions import sources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ..planning import Plan
     from .rules import Rules
@@ -23,7 +23,7 @@ class Named(Value):
     location: Location
 
 
-def named_by(plan: Plan) -> Iterator[Named]:
+def named_by(plan: Plan, secrets: Mapping[str, str]) -> Iterator[Named]:
     """What a plan names, with its secrets inserted. What its tasks open themselves, with their own rights, is not among it."""
     channels = plan.options.channels
     if channels is not None:
@@ -33,13 +33,13 @@ def named_by(plan: Plan) -> Iterator[Named]:
                 yield Named((*base, f"{kind}s", name), f"the {kind} '{name}'", Location(uri, uri))
         if channels.code:
             yield Named((*base, "code"), "the code", Location(channels.code, channels.code))
-    for role, location in sources(plan):
+    for role, location in sources(plan, secrets):
         yield Named(("taskRoles", role), f"what role '{role}' fetches", location)
 
 
-def refusals(plan: Plan, rules: Rules) -> Iterator[tuple[tuple[str, ...], str]]:
+def refusals(plan: Plan, secrets: Mapping[str, str], rules: Rules) -> Iterator[tuple[tuple[str, ...], str]]:
     """What a job may not use: where it is named, and why, in words that hold no secret."""
-    for each in named_by(plan):
+    for each in named_by(plan, secrets):
         try:
             each.location.check(rules)
             if each.location.local:

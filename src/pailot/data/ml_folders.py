@@ -19,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ..job_values import Channels
     from ..progress import Progress
-    from ..protocol.model import Channels
     from .rules import Rules
 
 INSIDE = "/ml"

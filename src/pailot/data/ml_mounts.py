@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..protocol.model import Channels
+    from ..job_values import Channels
 
 CODE, CONFIGURATION, DATA = "usercode", "input/config", "input/data"
 CONTAINED = "PAILOT_CONTAINED"

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..protocol.model import Channels
+    from ..job_values import Channels
 
 WORDS = "left below /ml and not kept: "
 MOST_NAMED = 5

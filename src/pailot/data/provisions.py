@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from ..protocol.templates import replace_secrets
 from ..runfolder import layout
 from ..runfolder.careful_files import make_folders
 from .addresses import parse
@@ -23,17 +24,25 @@ if TYPE_CHECKING:
     from .download import MeterOf
     from .rules import Rules
 
+NO_SECRETS: Mapping[str, str] = {}
 IGNORE_FILE = ".pailotignore"
 _LONGEST_NAME = 200
 _VARIABLE = re.compile(r"\$(?:\{(PAI_\w+)\}|(PAI_\w+))", re.ASCII)
 
 
 def provide(
-    plan: Plan, attempt_folder: str, cache: str, *, cwd: str = "", rules: Rules = OWN_MACHINE
+    plan: Plan,
+    attempt_folder: str,
+    cache: str,
+    *,
+    secrets: Mapping[str, str] = NO_SECRETS,
+    cwd: str = "",
+    rules: Rules = OWN_MACHINE,
 ) -> dict[str, dict[str, str]]:
     """Fetch what the roles ask for and make the job's ssh key: for each role, the paths by variable.
 
-    Relative paths start from `cwd`. Code is brought by `bring_code`, once the working directories are there.
+    `secrets` are those that addresses refer to, by reference. Relative paths start from `cwd`. Code is brought by `bring_code`,
+    once the working directories are there.
     """
     fetched: dict[tuple[str, str], str] = {}
     provided: dict[str, dict[str, str]] = {}
@@ -41,7 +50,7 @@ def provide(
         paths = provided[role.name] = {}
         for each in role.provisions:
             if each.kind == "fetch":
-                source = _source(plan, role, each)
+                source = _source(role, each, secrets)
                 wanted = source.uri, each.sha256
                 if wanted not in fetched:
                     fetched[wanted] = _fetch(source, each.sha256, cache, cwd, rules)
@@ -58,6 +67,7 @@ def bring_code(
     works: Mapping[tuple[str, int], str],
     cache: str,
     *,
+    secrets: Mapping[str, str] = NO_SECRETS,
     cwd: str = "",
     private: bool = True,
     leave_out: Iterable[str] = (),
@@ -77,7 +87,7 @@ def bring_code(
                 continue
             done.add((each.source, work))
             if each.source not in found:
-                source = _source(plan, plan.roles[role], each)
+                source = _source(plan.roles[role], each, secrets)
                 path = _fetch(source, each.sha256, cache, cwd, rules)
                 name = os.path.basename(source.shown.rstrip("/") if source.local else path)
                 found[each.source] = path, "" if name in (".", "..") else name
@@ -97,38 +107,34 @@ def bring_code(
 # Where things come from
 
 
-def sources(plan: Plan) -> Iterator[tuple[str, Location]]:
+def sources(plan: Plan, secrets: Mapping[str, str]) -> Iterator[tuple[str, Location]]:
     """Everything that the roles ask for and that is somewhere, as (role, where); with secrets."""
     for role in plan.roles.values():
         for each in role.provisions:
             if each.kind in ("fetch", "code"):
-                yield role.name, _source(plan, role, each)
+                yield role.name, _source(role, each, secrets)
 
 
-def _source(plan: Plan, role: RolePlan, each: Provision) -> Location:
+def _source(role: RolePlan, each: Provision, secrets: Mapping[str, str]) -> Location:
     """With OpenPAI's variables (`$PAI_USER_NAME`) and the secrets inserted."""
 
     def variable(match: re.Match[str]) -> str:
         return role.environment.get(match[1] or match[2], match[0])
 
     shown = _VARIABLE.sub(variable, each.source)
-    return Location(shown, with_secrets(plan, shown))
+    return Location(shown, with_secrets(shown, secrets))
 
 
-def with_secrets(plan: Plan, shown: str) -> str:
+def with_secrets(shown: str, secrets: Mapping[str, str]) -> str:
     """A text of the plan with its secrets inserted."""
     if "<%" not in shown:
         return shown
-    from ..protocol.js_semantics import to_string
-    from ..protocol.templates import lookup, replace_secrets
-
-    secrets = plan.secrets.reveal()
 
     def inserted(name: str) -> str:
-        value, problem, _ = lookup(secrets, name.split("."), "$secrets")
-        if problem:
-            raise ProvideError(f"{shown}: '$secrets.{name}' {problem}")
-        return to_string(value)
+        value = secrets.get(f"<% $secrets.{name} %>")
+        if value is None:
+            raise ProvideError(f"{shown}: there is no secret '{name}'")
+        return value
 
     return replace_secrets(shown, inserted)
 

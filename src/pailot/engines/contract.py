@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias, TypeVar
 
     from ..data.rules import Rules
+    from ..job_values import Auth
     from ..planning import Plan
     from ..progress import Progress
     from .observation import Observation, Observed, Outcome
@@ -33,7 +34,9 @@ class LaunchContext(Value):
     work_dir: str = ""
     environment: Mapping[str, str] = {}
     secrets: Mapping[str, str] = {}
-    """What stands in the scripts for a secret, and the secret; never written."""
+    """What stands in the plan for a secret, and the secret; never written."""
+    logins: Mapping[str, Auth] = {}
+    """The credentials for the images of roles, with secrets inserted; never written."""
     hidden: tuple[str, ...] = ()
     """Texts that no log may show."""
     cache: str = ""
@@ -48,6 +51,9 @@ class LaunchContext(Value):
     """The Unix user whose processes the tasks are to be; empty for our own. An engine that cannot do so refuses."""
     rules: Rules = OWN_MACHINE
     """What the job may open: everything on a user's own machine, little on a server."""
+
+    def __repr__(self) -> str:
+        return f"LaunchContext(cwd={self.cwd!r}, home={self.home!r}, {len(self.secrets)} secrets)"
 
 
 class Attempt(Value):

@@ -7,6 +7,7 @@ import json
 import os
 import time
 
+from ..engines import context_codec
 from ..lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, WAITING
 from ..runfolder.records import RunRecord
 from ..runtime import defects, processes
@@ -233,6 +234,7 @@ class Dispatcher:
         assert self.link is not None
         entry.link = self.link
         self.link.order(
+            *prepared.documents,
             do="start",
             id=record.id,
             folder=record.folder,
@@ -249,9 +251,7 @@ class Dispatcher:
                 labels=dict(record.labels),
             ).to_json(),
             source=prepared.source,
-            plan_text=prepared.plan_text,
-            plan=prepared.plan.replace(warnings=()),
-            context=context,
+            context=context_codec.document(context),
             attempt=entry.attempt,
             retries=_retries(record),
             began=record.started,

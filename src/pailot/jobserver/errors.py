@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..protocol.problems import Problem
+    from ..problem import Problem
 
 
 class TeamError(PailotError):

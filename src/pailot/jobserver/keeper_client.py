@@ -11,7 +11,7 @@ from typing import cast  # as above
 
 from ..runfolder.careful_files import private
 from .errors import Unavailable
-from .keeper import messages
+from .keeper import earlier_orders, messages
 from .keeper.messages import TAKEN
 
 TYPE_CHECKING = False
@@ -42,6 +42,7 @@ class Link(asyncio.Protocol):
         self.open = True
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.pid = 0
+        self.version = messages.VERSION
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but name
@@ -50,7 +51,7 @@ class Link(asyncio.Protocol):
         for content in self._inbox.feed(data):
             message = json.loads(content)
             if message["event"] == "hello":
-                self.pid = message["pid"]
+                self.pid, self.version = message["pid"], message["version"]
                 if not self.hello.done():
                     self.hello.set_result(message)
             else:
@@ -66,10 +67,11 @@ class Link(asyncio.Protocol):
         else:
             self._lost(self)
 
-    def order(self, **message: Any) -> None:
+    def order(self, *documents: str, **message: Any) -> None:
         """Tell the keeper to do something; a keeper that is gone is noticed by itself."""
         if self._transport is not None and self.open:
-            self._transport.write(messages.pack_order(message))
+            earlier = self.version <= earlier_orders.LAST_VERSION
+            self._transport.write(earlier_orders.pack_order(message) if earlier else messages.pack_order(message, *documents))
 
     def close(self) -> None:
         """Let go, once all orders were sent; `gone` tells when."""

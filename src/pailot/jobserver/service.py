@@ -199,7 +199,7 @@ class Team:
         if not caller.admin or plan.virtual_cluster not in self.clusters:
             self.policy.check_cluster(caller, plan.virtual_cluster, frozenset(self.clusters))
         self._check_skus(prepared)
-        check_places(prepared.job, plan, self.rules)
+        check_places(prepared.job, plan, prepared.private.secrets, self.rules)
         self.unix.check(caller.name)
 
     async def _keep(self, caller: Caller, prepared: Prepared, *, code: str | None, submit_from: str) -> JobRecord:
@@ -684,7 +684,8 @@ class Team:
             cwd="",
             work_dir="",
             environment=self.unix.environment(run_as, self.environment),
-            secrets=prepared.values,
+            secrets=prepared.private.secrets,
+            logins=prepared.private.logins,
             hidden=prepared.hidden,
             cache=self._cache(record.user, run_as),
             home=self.home,

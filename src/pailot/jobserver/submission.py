@@ -9,11 +9,12 @@ from ..data.job_places import refusals
 from ..loading import shell_syntax, with_what_planning_finds
 from ..planning import plan
 from ..planning.plugins import exists as is_plugin
+from ..planning.private_values import PrivateValues, private_values
 from ..protocol import InvalidJob, read
 from ..protocol.masked_text import scalars
 from ..protocol.overrides import Override
 from ..protocol.secrecy import MASK
-from ..userruns.launch import secret_values
+from ..runfolder.plan_codec import encode
 from ..userruns.masked_job_file import Kept, Recorded, recorded
 from ..values import Value
 from .errors import Invalid
@@ -37,7 +38,12 @@ class Prepared(Value):
     plan: Any
     kept: Recorded
     """The job as it is written down."""
+    private: PrivateValues
+    """What the plan refers to."""
     plan_text: str
+    """The plan as `plan --json` prints it, masked."""
+    whole: str
+    """The whole plan, as the keeper reads it."""
 
     @property
     def source(self) -> str:
@@ -45,9 +51,10 @@ class Prepared(Value):
         return self.kept.source
 
     @property
-    def values(self) -> dict[str, str]:
-        """What stands in the scripts for each secret, and the secret."""
-        return secret_values(self.job, self.plan) if self.kept.secrets else {}
+    def documents(self) -> tuple[str, ...]:
+        """What goes to the keeper: the plan as it is shown, the whole plan, and that masked, where this makes a difference."""
+        masked = (_line(self.kept.document),) if self.kept.taken else ()
+        return self.plan_text, self.whole, *masked
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -100,7 +107,12 @@ class Reader:
             form = recorded(job, text, made)
         except InvalidJob as error:
             raise Invalid(str(error), error.problems) from None
-        return Prepared(job, made, form, json.dumps(form.plan, separators=(",", ":")))
+        whole = encode(made.replace(warnings=())) if form.taken else _line(form.document)
+        return Prepared(job, made, form, private_values(job, made), _line(form.plan), whole)
+
+
+def _line(values: object) -> str:
+    return json.dumps(values, separators=(",", ":"))
 
 
 def _check_unmasked(job: Job) -> None:
@@ -135,9 +147,9 @@ def _check_channels(job: Job, made: Plan) -> None:
         raise Invalid(words, [job.problem("code-folder", words, ("extras", "pailot", "channels", "code"))])
 
 
-def check_places(job: Job, made: Plan, rules: Rules) -> None:
+def check_places(job: Job, made: Plan, secrets: Mapping[str, str], rules: Rules) -> None:
     """Refuse a job that names places which it may not use; it is asked again when they are opened."""
-    found = [job.problem("place-refused", words, field) for field, words in refusals(made, rules)]
+    found = [job.problem("place-refused", words, field) for field, words in refusals(made, secrets, rules)]
     if found:
         raise Invalid("; ".join(each.message for each in found), found)
 

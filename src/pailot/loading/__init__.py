@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 
 from ..errors import PailotError
+from ..job_values import Auth
 from ..library import Library, LibraryError, read_place
 from ..planning import Plan, check, findings
 from ..planning import plan as make_plan
 from ..planning.plugins import exists as is_plugin
 from ..protocol import InvalidJob, Job, Problem, read
-from ..protocol.model import Auth, Origin
+from ..protocol.model import Origin
 from ..protocol.overrides import BadOverride, Override, parse_path
 from ..protocol.problems import Finding, in_order, path_text
 from ..protocol.yaml import LIMITS

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ..protocol.model import Job, Prerequisite, TaskRole
     from ..protocol.yaml.document import Step
-    from .plan import PlannedCallback, RolePlan
+    from ..runfolder.plan import PlannedCallback, RolePlan
 
     Path = tuple[Step, ...]
 

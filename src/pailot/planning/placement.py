@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from .plan import Plan, RolePlan
+    from ..runfolder.plan import Plan, RolePlan
 
 # What a job may say itself, in `extras.pailot.environment`.
 LEFT_TO_THE_JOB = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "TF_CONFIG")

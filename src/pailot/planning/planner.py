@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from ..problem import together
 from ..protocol.limits import JOB_LIMITS, MIB, TooMuch
-from ..protocol.problems import InvalidJob, together
+from ..protocol.problems import InvalidJob
+from ..runfolder.plan import MASK, Image, Plan, Provision, RolePlan
 from .environment import MAX_NAMED_PEERS, job_environment, role_environment
-from .plan import Image, Plan, Provision, RolePlan
 from .prerequisite_expansion import Expander, storages
+from .private_values import auth_of, is_reference
 from .scripts import build_scripts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..protocol.model import Auth, Job, TaskRole
-    from ..protocol.problems import Finding, Problem
+    from ..job_values import Auth
+    from ..problem import Problem
+    from ..protocol.model import Job, TaskRole
+    from ..protocol.problems import Finding
     from .prerequisite_expansion import Expansion
 
 
@@ -41,7 +45,6 @@ def plan(job: Job, user: str = "user") -> Plan:
         priority=job.extras.hived.priority if job.extras.hived else "test",
         gang=job.extras.gang,
         options=job.extras.options,
-        secrets=job.secrets,
         storages=mounts,
         default_storages=defaults,
         warnings=together((*job.warnings, *found)),
@@ -100,7 +103,12 @@ def _role_plan(job: Job, role: TaskRole, expansion: Expansion, environment: dict
 
 
 def _image(role: TaskRole, auth: Auth | None) -> Image:
-    for each in role.prerequisites:
-        if each.type == "dockerimage" and each.name == role.docker_image:
-            return Image(str(each.uri), each.auth or auth)
-    return Image(role.docker_image, auth)
+    """A password that is written out, in the job or in its `authFile`, travels beside the plan (see `private_values`)."""
+    uri = next(
+        (str(each.uri) for each in role.prerequisites if each.type == "dockerimage" and each.name == role.docker_image),
+        role.docker_image,
+    )
+    found = auth_of(role, auth)
+    if found is not None and found.password and not is_reference(found.password):
+        found = found.replace(password=MASK)
+    return Image(uri, found)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ..job_values import Storage
 from ..protocol import limits
 from ..protocol.checks import BUILTIN_PLUGINS, CallbackRenderers
-from ..protocol.model import EXIT, FAILS, START, SUCCEEDS, Storage
+from ..protocol.model import EXIT, FAILS, START, SUCCEEDS
 from ..protocol.problems import Finding
+from ..runfolder.plan import PlannedCallback, Provision
 from .environment import converted
-from .plan import PlannedCallback, Provision
 from .plugins import PluginError, Steps, find
 from .plugins.plugin_api import callbacks_of
 

@@ -7,13 +7,13 @@ callbacks. What the start callbacks export reaches the others through the file $
 from __future__ import annotations
 
 from ..protocol.model import EXIT, FAILS, START, SUCCEEDS
-from .plan import Scripts
+from ..runfolder.plan import Scripts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .plan import PlannedCallback
+    from ..runfolder.plan import PlannedCallback
 
 STRICT = "#!/bin/bash\nset -o errexit -o nounset -o pipefail\n"
 LENIENT = "#!/bin/bash\nset -o errexit\n"

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..problem import CODES, Problem
     from .model import Job
-    from .problems import CODES, InvalidJob, Problem
+    from .problems import InvalidJob
     from .reader import read
 
 _HOMES = {
-    "CODES": "problems",
+    "CODES": ".problem",
     "InvalidJob": "problems",
     "Job": "model",
-    "Problem": "problems",
+    "Problem": ".problem",
     "read": "reader",
 }
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ..problem import CODES, ERROR
 from . import v1
-from .problems import CODES, ERROR, Finding
+from .problems import Finding
 from .schema import IDENTIFIER
 
 TYPE_CHECKING = False

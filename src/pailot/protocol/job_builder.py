@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..job_values import Auth, Channels, Completion, Options, Resources, Storage
 from ..printable import cut
 from . import limits
 from . import prerequisites as used
@@ -9,22 +10,16 @@ from .js_semantics import to_string, trim
 from .model import (
     EXIT,
     START,
-    Auth,
     Callback,
-    Channels,
-    Completion,
     Deployment,
     DeploymentRole,
     Extras,
     Hived,
     HivedRole,
     Job,
-    Options,
     Prerequisite,
-    Resources,
     RuntimePlugin,
     Secrets,
-    Storage,
     TaskRole,
 )
 from .problems import Finding, Near

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from ..job_values import Options
 from ..printable import cut, printable
+from ..problem import CODES, ERROR, MOST_SHOWN, Problem, together
 from ..values import Value
-from .problems import CODES, ERROR, MOST_SHOWN, Finding, Problem, path_text, together
+from .problems import Finding, path_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from ..job_values import Auth, Completion, Resources, Storage
     from .yaml import Document
 
 MOST_COMPARED = 5_000
@@ -25,17 +28,6 @@ class Callback(Value):
     event: str
     commands: tuple[str, ...]
     ignore_failure: bool = False
-
-
-class Auth(Value):
-    """Credentials of a registry; may still hold references to secrets."""
-
-    username: str = ""
-    password: str = ""
-    registry: str = ""
-
-    def __repr__(self) -> str:
-        return f"Auth(username={self.username!r}, password='******', registry={self.registry!r})"
 
 
 class Prerequisite(Value):
@@ -53,24 +45,6 @@ class Prerequisite(Value):
     """Every key of the file, as templates see them."""
     path: tuple[str | int, ...] = ()
     """Where it stands in the job file; empty for one from the library."""
-
-
-class Completion(Value):
-    """When a role ends the job; None switches a bound off."""
-
-    min_failed: int | None
-    min_succeeded: int | None
-
-
-class Resources(Value):
-    """What one task needs."""
-
-    cpu: int
-    memory_mb: int
-    gpu: int
-    shm_mb: int | None = None
-    infiniband: bool = False
-    ports: Mapping[str, int] = {}
 
 
 class TaskRole(Value):
@@ -123,11 +97,6 @@ class Hived(Value):
     roles: Mapping[str, HivedRole] = {}
 
 
-class Storage(Value):
-    name: str
-    mount_path: str
-
-
 class RuntimePlugin(Value):
     """An entry of `extras."com.microsoft.pai.runtimeplugin"`."""
 
@@ -136,39 +105,6 @@ class RuntimePlugin(Value):
     ignore_failure: bool = False
     roles: tuple[str, ...] | None = None
     path: tuple[str | int, ...] = ()
-
-
-class Channels(Value):
-    """Folders that the tasks of a job share: data in, results out."""
-
-    inputs: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
-    sources: Mapping[str, str] = {}
-    """Where the data of inputs is."""
-    targets: Mapping[str, str] = {}
-    """Where the data of outputs goes when the job has succeeded."""
-    code: str | None = None
-    hyperparameters: Mapping[str, str] | None = None
-    mount: bool = False
-
-
-class Options(Value):
-    """`extras.pailot`: options that OpenPAI does not have."""
-
-    max_run_seconds: float | None = None
-    grace_seconds: float = 30
-    retry_delay_seconds: float = 1
-    hold_on_failure_minutes: float = 0
-    hold_command: str | None = None
-    code: str | None = None
-    environment: Mapping[str, str] = {}
-    data_dir: str | None = None
-    output_dir: str | None = None
-    gpu_type: str | None = None
-    auth_file: str | None = None
-    port_base: Mapping[str, Mapping[str, int]] = {}
-    labels: Mapping[str, str] = {}
-    channels: Channels | None = None
 
 
 class Extras(Value):

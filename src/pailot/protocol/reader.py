@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ..problem import CODES, ERROR, MOST_SHOWN
 from ..values import Value
 from . import checks, lint, overrides, schema, v1
 from .job_builder import build_job
 from .limits import TooMuch
 from .model import Origin
-from .problems import CODES, ERROR, MOST_SHOWN, Finding, InvalidJob
+from .problems import Finding, InvalidJob
 from .yaml import Document, YamlError, parse
 
 TYPE_CHECKING = False
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import TypeAlias
 
+    from ..problem import Problem
     from .error_recovery import StandIn
     from .model import Job
     from .overrides import Override
-    from .problems import Problem
 
     Library: TypeAlias = Callable[[str], tuple[str, str] | None]
     """Finds a prerequisite by name: (text of its file, where it was found)."""

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from typing import Any
 
-    from .model import Auth, Job
+    from ..job_values import Auth
+    from .model import Job
     from .overrides import Override
     from .yaml import Document
 

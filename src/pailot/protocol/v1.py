@@ -5,9 +5,10 @@ Problems name places of the v1 document. What is found later, in the v2 form, is
 
 from __future__ import annotations
 
+from ..problem import CODES, ERROR
 from . import schema
 from .js_semantics import trim
-from .problems import CODES, ERROR, Finding
+from .problems import Finding
 from .schema import EXTRAS, PAILOT
 from .schema_types import ListOf, Record, Shape, Text, Whole
 from .yaml import Document

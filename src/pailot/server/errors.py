@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..errors import PailotError
-    from ..protocol.problems import Problem
+    from ..problem import Problem
 
 # The first that fits, so what is special comes before what is general.
 _CODES: tuple[tuple[type[Exception], int, str], ...] = (

@@ -7,7 +7,7 @@ import sys
 import time
 
 from ..errors import PailotError
-from ..runfolder import layout
+from ..runfolder import layout, plan_codec
 from ..runfolder.atomic_json import DISK_FULL, is_full
 from ..runfolder.records import RunRecord
 from ..settings import Settings
@@ -105,7 +105,7 @@ def prepare(
     traits = engine_traits(engine)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PAILOT_")}
     try:
-        folder = JobFolder.create(path, record, kept.source, dict(kept.plan))
+        folder = JobFolder.create(path, record, kept.source, {**kept.plan, plan_codec.KEY: kept.document})
         _seal(settings.home, folder, run_id, kept, environment if traits.can_be_driven_on else {})
         lock = folder.lock()
     except OSError as error:
@@ -136,12 +136,15 @@ def prepare(
         raise
     folder.note("submitted", name=plan.name, user=plan.user)
     from ..engines.contract import LaunchContext
+    from ..planning.private_values import private_values
 
+    private = private_values(job, plan)
     context = LaunchContext(
         cwd=cwd,
         work_dir=work_dir,
         environment=environment,
-        secrets=secret_values(job, plan),
+        secrets=private.secrets,
+        logins=private.logins,
         hidden=tuple(dict.fromkeys((*kept.hidden, *credentials.of_environment(environment)))),
         cache=settings.cache,
         home=settings.home,
@@ -180,25 +183,6 @@ def _whole_source(job: Job) -> str:
 
 def _conflict(name: str) -> Conflict:
     return Conflict(f"'{name}' is running already (pailot show {name}); use --name or --unique for another run")
-
-
-def secret_values(job: Job, plan: Plan) -> dict[str, str]:
-    """Every reference to a secret that the plan's scripts hold, with the secret as text."""
-    from ..protocol.js_semantics import to_string
-    from ..protocol.templates import lookup, secret_references
-
-    clear = job.secrets.reveal()
-    values: dict[str, str] = {}
-    for role in plan.roles.values():
-        for script in (role.scripts.start, role.scripts.main, role.scripts.exit):
-            for reference in secret_references(script):
-                if reference in values:
-                    continue
-                name = reference[len("<% $secrets.") : -len(" %>")]
-                value, problem, _ = lookup(clear, name.split("."), "$secrets")
-                if not problem:
-                    values[reference] = to_string(value)
-    return values
 
 
 def drive_here(run: Run, watcher: Watcher | None = None) -> dict[str, Any]:

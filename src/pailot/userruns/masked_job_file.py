@@ -14,6 +14,8 @@ from ..protocol.secrecy import (
     restored,
     written_texts,
 )
+from ..runfolder.plan_codec import document
+from ..runfolder.plan_codec import masked as masked_document
 from ..values import Value
 
 TYPE_CHECKING = False
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from ..planning import Plan
     from ..protocol import Job
     from ..protocol.overrides import Override
+    from ..runfolder.plan_codec import Taken
 
 
 class Recorded(Value):
@@ -37,14 +40,22 @@ class Recorded(Value):
     written: tuple[Written, ...] = ()
     """Credentials that stand outside of `secrets`, for the next start of the job."""
     plan: Mapping[str, Any] = {}
-    """What was planned, with nothing secret in it."""
+    """What was planned, as `plan --json` prints it, with nothing secret in it."""
+    document: Sequence[Any] = ()
+    """The whole plan (see `plan_codec`), with nothing secret in it."""
+    taken: Sequence[Taken] = ()
+    """What was taken out of that."""
 
     def __repr__(self) -> str:
         return f"Recorded({len(self.hidden)} hidden)"
 
     def to_seal(self) -> dict[str, Any]:
         """What is kept sealed beside the secrets."""
-        return {"written": [[list(each.path), each.value] for each in self.written], "hidden": list(self.hidden)}
+        return {
+            "written": [[list(each.path), each.value] for each in self.written],
+            "hidden": list(self.hidden),
+            "plan": list(self.taken),
+        }
 
 
 class Kept(Value):
@@ -55,6 +66,8 @@ class Kept(Value):
     hidden: tuple[str, ...] = ()
     environment: Mapping[str, str] = {}
     """Variables that its tasks inherit and that no record shows."""
+    taken: Sequence[Taken] = ()
+    """What was taken out of the whole plan in plan.json."""
 
     def __repr__(self) -> str:
         return f"Kept({len(self.secrets)} secrets, {len(self.written)} other values)"
@@ -64,7 +77,7 @@ class Kept(Value):
         """From what `SecretBox.open_all` returns; a job that an earlier Pailot sealed has secrets only."""
         written = tuple(Written(tuple(path), value) for path, value in content.get("written", ()))
         hidden = content["hidden"] if "hidden" in content else leaves(content["secrets"])
-        return cls(content["secrets"], written, tuple(hidden), content.get("environment", {}))
+        return cls(content["secrets"], written, tuple(hidden), content.get("environment", {}), content.get("plan", ()))
 
     def changes(self, given: Mapping[str, Any] | Sequence[str] = ()) -> list[Override]:
         """What makes the kept file whole again; secrets named in `given` come from elsewhere."""
@@ -118,15 +131,17 @@ def recorded(job: Job, text: str, plan: Plan) -> Recorded:
     """How a job that was read from a text is kept; InvalidJob if too much of it is secret."""
     found = written_texts(job)
     hidden = hidden_texts(job, found)
+    whole = document(plan.replace(warnings=()))  # which stand in the other form
     if not (hidden or job.secrets.names() or (job.origin is not None and job.origin.overridden)):
-        return Recorded(text, plan=plan.to_json())
+        return Recorded(text, plan=plan.to_json(), document=whole)
     from ..runfolder.masking import text_masker
 
     masked = hidden_in_records(job, found)
     mask = text_masker(masked)
     shown = shown_plan(plan.to_json(), mask)
+    kept, taken = masked_document(whole, mask)
     if job.origin is None:
-        return Recorded(mask(text), hidden, job.secrets.reveal(), plan=shown)
+        return Recorded(mask(text), hidden, job.secrets.reveal(), (), shown, kept, taken)
     named = job.origin.document.root if job.legacy else {**job.origin.document.root, "name": job.name}
     root, written = masked_root(named, mask, masked)
     source = _as_written(job, text, mask, masked)
@@ -134,7 +149,7 @@ def recorded(job: Job, text: str, plan: Plan) -> Recorded:
         from ..protocol.yaml.writer import dump
 
         source = dump(root)
-    return Recorded(source, hidden, job.secrets.reveal(), written, shown)
+    return Recorded(source, hidden, job.secrets.reveal(), written, shown, kept, taken)
 
 
 def _as_written(job: Job, text: str, mask: Callable[[str], str], masked: Sequence[str]) -> str | None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from ..data.rules import Rules
     from ..engines.contract import Engine, LaunchContext, Steps
+    from ..job_values import Channels
     from ..progress import Progress
-    from ..protocol.model import Channels
 
 CLEANING_SECONDS = 30.0
 """What it may take, when it is to stop, to remove what it has sent."""

@@ -22,13 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..engines.contract import LaunchContext
-    from ..planning import Plan
-    from ..planning.plan import RolePlan
-    from ..protocol import Job
     from ..runfolder.journal import Event
     from ..runfolder.records import RunRecord
-    from .masked_job_file import Kept
     from .run_folder import JobFolder
 
 PATIENCE_SECONDS = 600.0
@@ -84,6 +79,7 @@ def stop(folder: JobFolder, *, grace: float, now: bool) -> None:
 def drive_on(folder: JobFolder) -> dict[str, Any] | None:
     """Be the driver of a run from where it is, to its verdict; None if another process is. Ctrl-C leaves the run alone."""
     from .driver import Driver
+    from .original_plan import as_it_was
     from .single_run_loop import drive
 
     lock = folder.lock()
@@ -93,7 +89,7 @@ def drive_on(folder: JobFolder) -> dict[str, Any] | None:
         verdict = folder.verdict()
         if verdict is not None:
             return verdict
-        plan, context = _as_it_was(folder)
+        plan, context = as_it_was(folder)
 
         def waiting(words: str) -> None:
             folder.note("waiting", reason=words)
@@ -125,6 +121,7 @@ def _follow(folder: JobFolder, told: int) -> None:
     from ..store.network_filesystems import index_path
     from .driver import Driver
     from .launch import kept_for, record_end
+    from .original_plan import plan_to_follow
     from .single_run_loop import drive
 
     lock = folder.lock()
@@ -132,9 +129,9 @@ def _follow(folder: JobFolder, told: int) -> None:
         return  # somebody was quicker
     job, settings = _job(folder), Settings()
     engine = create_engine(job.engine, EngineContext(patience_seconds=PATIENCE_SECONDS, give_up=lambda: os._exit(0)))
-    hidden = kept_for(settings.home, folder).hidden
-    context = LaunchContext("", "", {}, {}, hidden, settings.cache, settings.home)
-    driver = Driver(folder, _plan_to_follow(folder), engine, context, _FirstLook(told))
+    kept = kept_for(settings.home, folder)
+    context = LaunchContext(hidden=kept.hidden, cache=settings.cache, home=settings.home)
+    driver = Driver(folder, plan_to_follow(folder, kept), engine, context, _FirstLook(told))
     driver.resumes, driver.began = True, _began(folder)
     record_end(Index(index_path(settings.home)), job.id, drive(driver))
     os.close(lock)
@@ -157,88 +154,6 @@ class _FirstLook(Watcher):
         told, self._told = self._told, None
         if told is not None:
             os.close(told)
-
-
-# What the run was begun with
-
-
-def _plan_to_follow(folder: JobFolder) -> Plan:
-    """As much of the plan as a driver needs that starts no task."""
-    from ..planning.plan import Plan
-    from ..protocol.model import Options, Secrets
-
-    kept = folder.plan()
-    options = kept.get("options") or {}
-    return Plan(
-        name=kept["name"],
-        user=_job(folder).user,
-        roles={name: _role(name, role["instances"]) for name, role in kept["taskRoles"].items()},
-        job_retry_count=0,  # the server retries, and counts the time
-        virtual_cluster="",
-        priority="",
-        gang=True,
-        options=Options(grace_seconds=float(options.get("graceSeconds") or 30)),
-        secrets=Secrets({}),
-    )
-
-
-def _role(name: str, instances: int) -> RolePlan:
-    from ..planning.plan import Image, RolePlan, Scripts
-    from ..protocol.model import Completion, Resources
-
-    return RolePlan(
-        name=name,
-        instances=instances,
-        image=Image(""),
-        entrypoint="",
-        scripts=Scripts(""),
-        environment={},
-        resources=Resources(0, 0, 0),
-        task_retry_count=0,
-        completion=Completion(None, None),
-    )
-
-
-def _as_it_was(folder: JobFolder) -> tuple[Plan, LaunchContext]:
-    """The plan and the context that the run began with: its job file, its secrets, its environment."""
-    from ..credentials import of_environment
-    from ..engines.contract import LaunchContext
-    from ..runfolder.atomic_json import read_record
-    from ..settings import Settings
-    from .launch import kept_for, secret_values
-
-    settings, record = Settings(), _job(folder)
-    kept = kept_for(settings.home, folder)
-    job, plan = _reread(folder, kept)
-    payload = read_record(os.path.join(folder.attempt(max(0, folder.attempts() - 1)), layout.PAYLOAD)) or {}
-    environment = {**payload.get("environment", {}), **kept.environment}
-    context = LaunchContext(
-        cwd=record.cwd or ".",
-        work_dir=record.work_dir,
-        environment=environment,
-        secrets=secret_values(job, plan),
-        hidden=tuple(dict.fromkeys((*kept.hidden, *of_environment(environment)))),
-        cache=settings.cache,
-        home=settings.home,
-        sandbox=record.sandbox,
-        rotate_bytes=int(settings.log_rotate_mb * 1_000_000),
-    )
-    return plan, context
-
-
-def _reread(folder: JobFolder, kept: Kept) -> tuple[Job, Plan]:
-    """The job from its file, with what was kept sealed of it."""
-    from ..library import Library
-    from ..planning import plan
-    from ..planning.plugins import exists
-    from ..protocol import read
-
-    record, changes = _job(folder), tuple(kept.changes())
-    text = folder.read_text(layout.JOB_FILE)
-    shelf = Library.from_settings(())
-    job = read(text, file="job.yaml", changes=changes, lenient=True, library=shelf.find, is_plugin=exists)
-    job = job.replace(name=record.name)
-    return job, plan(job, record.user)
 
 
 def _job(folder: JobFolder) -> RunRecord:

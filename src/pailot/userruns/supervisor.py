@@ -6,11 +6,13 @@ may end before the run does. `launch.drive_detached` is the quicker way for a sm
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
+from ..engines import context_codec
 from ..errors import PailotError
-from ..runfolder import layout
+from ..runfolder import layout, plan_codec
 from ..runtime.daemon import daemonize
 
 TYPE_CHECKING = False
@@ -24,12 +26,12 @@ _START = "import sys; sys.path[:] = sys.argv[1:]; from pailot.userruns.superviso
 
 def supervise(run: Run) -> dict[str, Any] | None:
     """Leave the run to a new process; returns once it has started, or with the verdict if it never did."""
-    import pickle
     import subprocess
 
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     run.index.close()
-    said = pickle.dumps((run.folder.path, run.id, run.plan, run.context, run.engine, run.lock))
+    head = json.dumps([run.folder.path, run.id, run.engine, run.lock, context_codec.document(run.context)])
+    said = f"{head}\n{plan_codec.encode(run.plan)}".encode()
     complaints = open(run.folder.file(layout.SUPERVISOR_LOG), "wb")  # noqa: SIM115  # closed below
     supervisor = subprocess.Popen(
         # Without `site`, which takes as long as all of ours: it is told where to find things.
@@ -69,9 +71,9 @@ def _last_words(run: Run) -> str:
 
 def main() -> None:
     """The new process: read what is to be driven, step out of the family, drive it."""
-    import pickle
-
-    path, run_id, plan, context, engine, lock = pickle.load(sys.stdin.buffer)  # noqa: S301  # from our parent
+    head, plan = sys.stdin.buffer.read().decode().split("\n")
+    path, run_id, engine, lock, found = json.loads(head)
+    context = context_codec.context_of(found)
     told = os.dup(1)
     os.set_inheritable(told, False)
     daemonize(streams=(0, 1))
@@ -82,5 +84,6 @@ def main() -> None:
 
     if lock is not None:
         os.set_inheritable(lock, False)
-    drive_and_tell(Run(JobFolder(path), plan, Index(index_path(context.home)), run_id, context, engine, lock), told)
+    index = Index(index_path(context.home))
+    drive_and_tell(Run(JobFolder(path), plan_codec.decode(plan), index, run_id, context, engine, lock), told)
     os._exit(0)

@@ -10,7 +10,7 @@ import pytest
 
 from pailot.data import ml_folders as channels
 from pailot.data.errors import DataError
-from pailot.protocol.model import Channels
+from pailot.job_values import Channels
 
 from .archives import SQUEEZE, entry, folder, link, tar
 

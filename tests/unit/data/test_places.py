@@ -210,10 +210,10 @@ def test_one_decision_for_all(field: str, storage: Path) -> None:
                 assert not allowed, (field, way, who)
                 continue
             for engine in rules:
-                found = list(refusals(prepared.plan, rules[engine]))
+                found = list(refusals(prepared.plan, prepared.private.secrets, rules[engine]))
                 assert (not found) is allowed, (field, way, who, engine, found)
                 with nullcontext() if allowed else pytest.raises(Invalid):
-                    check_places(prepared.job, prepared.plan, rules[engine])
+                    check_places(prepared.job, prepared.plan, prepared.private.secrets, rules[engine])
 
 
 def pailot_path(uri: str) -> bool:
@@ -223,7 +223,7 @@ def pailot_path(uri: str) -> bool:
 def test_a_secret_is_not_told_by_a_refusal(storage: Path) -> None:
     word = f"local://{storage}/closed/canary"
     job = pailot.loads(text_of("prerequisites[].uri", "<% $secrets.way %>", word))
-    [(field, words)] = refusals(pailot.plan(job), rules_of("local", storage))
+    [(field, words)] = refusals(pailot.plan(job), {"<% $secrets.way %>": word}, rules_of("local", storage))
     assert field == ("taskRoles", "main")
     assert "$secrets.way" in words
     assert word not in words
@@ -232,10 +232,10 @@ def test_a_secret_is_not_told_by_a_refusal(storage: Path) -> None:
 
 def test_variables_are_looked_at_with_their_values(storage: Path) -> None:
     job = pailot.loads(text_of("prerequisites[].uri", "$PAI_USER_NAME://${PAI_USER_NAME}/x", ""))
-    [named] = named_by(pailot.plan(job, "local"))
+    [named] = named_by(pailot.plan(job, "local"), {})
     assert named.location.uri == "local://local/x"
-    assert list(refusals(pailot.plan(job, "local"), rules_of("local", storage)))
-    assert not list(refusals(pailot.plan(job, "s3"), rules_of("local", storage)))
+    assert list(refusals(pailot.plan(job, "local"), {}, rules_of("local", storage)))
+    assert not list(refusals(pailot.plan(job, "s3"), {}, rules_of("local", storage)))
 
 
 def test_a_link_that_is_made_after_the_check_leads_nowhere(storage: Path) -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pailot.job_values import Completion
 from pailot.protocol import CODES, Job, read
 from pailot.protocol.convert import to_v1, to_v2
-from pailot.protocol.model import Completion
 from pailot.protocol.problems import Finding, path_text
 from pailot.protocol.yaml import parse
 from pailot.protocol.yaml.writer import dump

@@ -6,8 +6,8 @@ import pytest
 
 from pailot.errors import suggestion
 from pailot.planning import plan
+from pailot.problem import MOST_SHOWN, Rest, together
 from pailot.protocol import InvalidJob, Problem, read
-from pailot.protocol.problems import MOST_SHOWN, Rest, together
 
 from .families import FAMILIES, START, job, many
 

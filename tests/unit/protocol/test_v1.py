@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pailot.job_values import Completion, Options
 from pailot.protocol import InvalidJob, Job, read, v1
-from pailot.protocol.model import Completion, Options
 from pailot.protocol.overrides import Override, parse_set
 from pailot.protocol.schema import JOB
 from pailot.protocol.yaml import parse

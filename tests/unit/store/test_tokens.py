@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pailot.store import StoreError
-from pailot.store.server.tokens import BadToken, TokenKeys, digest, sign, verify
+from pailot.store.server.tokens import LONGEST, BadToken, TokenKeys, digest, sign, verify
 
 KEY, OTHER = b"k" * 32, b"o" * 32
 CLAIMS = {"username": "ann", "application": False, "iat": 1, "exp": 100}
@@ -49,6 +49,7 @@ def test_as_the_standard_has_it() -> None:
 @given(st.dictionaries(st.text().filter(lambda name: name != "exp"), SCALARS | st.lists(SCALARS)), st.binary(min_size=1))
 def test_what_was_signed_comes_back(claims: dict[str, Any], key: bytes) -> None:
     token = sign(claims, key)
+    assume(len(token) <= LONGEST)
     assert verify(token, [OTHER, key], 0) == claims
     assert sign(claims, key) == token
     assert len(digest(token)) == 64

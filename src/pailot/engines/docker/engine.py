@@ -20,7 +20,6 @@ from .container_cli import DOCKER, PODMAN, Program, candidates, has_proxies
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
     from ...data.ml_mounts import Mount
     from ...planning import RolePlan
@@ -106,14 +105,14 @@ class DockerEngine(LocalEngine):
             )
             say = _say_nothing
 
-        def bring() -> dict[str, Any]:
-            return vars(images.bring(attempt.plan, programs, policy, say, owner))
+        def bring() -> int:
+            return programs.index(images.bring(attempt.plan, attempt.context.logins, programs, policy, say, owner))
 
         from ..preparation.background_child import in_a_child
 
         try:
             # A pull takes long, and is to be stopped like anything else.
-            return Program(**(yield from in_a_child(bring, attempt.descriptors, self, stopped)))
+            return programs[(yield from in_a_child(bring, attempt.descriptors, self, stopped))]
         finally:
             images.sweep(owner)
 

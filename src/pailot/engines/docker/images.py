@@ -10,10 +10,10 @@ from .settings import ALWAYS, NEVER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ...planning import Plan, RolePlan
-    from ...protocol.model import Auth
+    from ...job_values import Auth
+    from ...planning import Plan
     from .container_cli import Program
 
 _PREFIX = "pailot-auth-"
@@ -30,10 +30,17 @@ def all_here(plan: Plan, programs: Sequence[Program]) -> Program | None:
     return programs[0] if all(programs[0].has_image(image) for image in images) else None
 
 
-def bring(plan: Plan, programs: Sequence[Program], policy: str, say: Callable[[str], None], owner: int) -> Program:
-    """Every image of a job on this machine, or an error that says which cannot be had; answers the engine that has them.
+def bring(
+    plan: Plan,
+    logins: Mapping[str, Auth],
+    programs: Sequence[Program],
+    policy: str,
+    say: Callable[[str], None],
+    owner: int,
+) -> Program:
+    """Every image of a job on this machine, or an error that says which cannot be had; returns the engine that has them.
 
-    `owner` is the process that will call `sweep`, whatever becomes of this one.
+    `logins` are the credentials for the images of roles; `owner` is the process that calls `sweep`, whatever becomes of this one.
     """
     images = list(dict.fromkeys(role.image.uri for role in plan.roles.values()))
     program, answer = first_that_answers(programs, ["image", "inspect", "--format", "ok", *images])
@@ -44,7 +51,7 @@ def bring(plan: Plan, programs: Sequence[Program], policy: str, say: Callable[[s
         if policy == NEVER:
             raise ImageError(f"there is no image '{image}' here, and image_pull is 'never'; {program.name} pull {image}")
         role = next(role for role in plan.roles.values() if role.image.uri == image)
-        _pull(program, image, credentials(plan, role), say, owner)
+        _pull(program, image, logins.get(role.name), say, owner)
     return program
 
 
@@ -56,15 +63,6 @@ def sweep(owner: int) -> None:
         number = os.path.basename(folder).removeprefix(_PREFIX).partition("-")[0]
         if number == str(owner) or (number.isdecimal() and not os.path.exists(f"/proc/{number}")):
             _remove(folder)
-
-
-def credentials(plan: Plan, role: RolePlan) -> Auth | None:
-    """What the job says about the registry of a role's image, with its secrets."""
-    from ...data.provisions import with_secrets
-    from ...protocol.model import Auth
-
-    auth = role.image.auth
-    return auth and Auth(*(with_secrets(plan, each) for each in (auth.username, auth.password, auth.registry)))
 
 
 def registry_of(image: str) -> str:

@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ...job_values import Resources
     from ...planning import Plan
-    from ...protocol.model import Resources
     from ..preparation.gpus import Gpu
     from .container_cli import Program
 

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...data.ml_mounts import View
+    from ...job_values import Channels
     from ...planning import Plan, RolePlan
     from ...progress import Progress
-    from ...protocol.model import Channels
     from ..contract import Attempt, EngineContext, Steps
     from ..preparation.background_child import Whose
     from ..preparation.gpus import Gpu, Released
@@ -584,26 +584,27 @@ def copy_code(attempt: Attempt, works: Sequence[str]) -> None:
 
 def bring(attempt: Attempt, works: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
     """The provisions of all roles, and the job's code in the working directories; returns the variables of each role."""
-    plan = attempt.plan
+    plan, context = attempt.plan, attempt.context
     from ...data import provisions
 
     provided: Mapping[str, Mapping[str, str]] = {}
     if any(role.provisions for role in plan.roles.values()):
         provided = provisions.provide(
-            plan, attempt.folder, attempt.context.cache, cwd=attempt.context.cwd, rules=attempt.context.rules
+            plan, attempt.folder, context.cache, secrets=context.secrets, cwd=context.cwd, rules=context.rules
         )
     if plan.options.code:
         tasks = [(role.name, index) for role in plan.roles.values() for index in range(role.instances)]
         places = dict(zip(tasks, works, strict=True))
-        private = len(set(works)) > 1 or attempt.context.rules.server
+        private = len(set(works)) > 1 or context.rules.server
         provisions.bring_code(
             plan,
             places,
-            attempt.context.cache,
-            cwd=attempt.context.cwd,
+            context.cache,
+            secrets=context.secrets,
+            cwd=context.cwd,
             private=private,
-            leave_out=[attempt.context.home],
-            rules=attempt.context.rules,
+            leave_out=[context.home],
+            rules=context.rules,
         )
     return provided
 

@@ -1,4 +1,4 @@
-"""The code that travels to the nodes: lifecycle, runfolder, runtime, values, credentials; one folder for all runs of a home."""
+"""The code that travels to the nodes: three rooms and what they stand on, in a folder that all runs of a home share."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOMS = ("lifecycle", "runfolder", "runtime")
+ALONE = ("credentials.py", "errors.py", "job_values.py", "problem.py", "values.py")
 _made: dict[str, str] = {}
 START = """import sys
 
@@ -42,9 +43,7 @@ def interpreter() -> str:
 
 
 def _sources(package: str) -> Iterator[str]:
-    yield "credentials.py"
-    yield "errors.py"
-    yield "values.py"
+    yield from ALONE
     for room in ROOMS:
         for parent, folders, files in os.walk(os.path.join(package, room)):
             folders[:] = [each for each in folders if each != "__pycache__"]

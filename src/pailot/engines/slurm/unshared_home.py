@@ -117,6 +117,7 @@ def bring_files(attempt: Attempt, folder: str) -> None:
             plan,
             places,
             attempt.context.cache,
+            secrets=attempt.context.secrets,
             cwd=attempt.context.cwd,
             leave_out=[attempt.context.home],
             rules=attempt.context.rules,

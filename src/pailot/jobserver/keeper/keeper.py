@@ -12,6 +12,7 @@ import signal
 import struct
 import time
 
+from ...engines.context_codec import context_of
 from ...engines.contract import EngineContext
 from ...engines.preparation.child_registry import CHILDREN
 from ...engines.registry import create as create_engine
@@ -19,7 +20,7 @@ from ...errors import PailotError
 from ...lifecycle.completion import Verdict
 from ...lifecycle.states import FAILED
 from ...lifecycle.waits import LONGEST_WAIT_SECONDS, capped
-from ...runfolder import journal, layout
+from ...runfolder import journal, layout, plan_codec
 from ...runfolder.atomic_json import DISK_FULL, is_full, keep_reserve, write_record
 from ...runfolder.records import RunRecord
 from ...runfolder.stop_reason import claim_stop
@@ -227,7 +228,7 @@ class Keeper:
         try:
             order = messages.Order(content)
             job = order.job
-            self._obey(order.read())
+            self._obey(*order.read())
         except Exception as error:  # one job must not take all others with it
             running = self.jobs.get(job)
             if running is not None:
@@ -365,12 +366,12 @@ class Keeper:
 
     # Orders
 
-    def _obey(self, order: dict[str, Any]) -> None:
+    def _obey(self, order: dict[str, Any], documents: list[str]) -> None:
         what, job = order["do"], order.get("id", "")
         running = self.jobs.get(job)
         if what == "start":
             if running is None and not self.retired:
-                self._start(job, order)
+                self._start(job, order, documents)
             elif running is not None and running.driver is not None and running.driver.began is not None:
                 # The line to the server broke after the first order: it does not know that this has arrived.
                 running.started(running.driver.number, [])
@@ -390,14 +391,16 @@ class Keeper:
         elif what == "abort":
             self._end(running, order["reason"], defect=True)
 
-    def _start(self, job: str, order: dict[str, Any]) -> None:
+    def _start(self, job: str, order: dict[str, Any], documents: list[str]) -> None:
         running = self.jobs[job] = Running(self, job)
         folder = JobFolder(order["folder"], durable=False, reserve=self.home)
         try:
+            plan = documents[1]
             if not os.path.exists(folder.file(layout.JOB)):
                 asked = RunRecord.from_json(order["job"])
                 assert asked is not None  # made by our own server
-                folder.fill(asked, order["source"], order["plan_text"])
+                shown, _, *masked = documents
+                folder.fill(asked, order["source"], plan_codec.with_whole_plan(shown, masked[0] if masked else plan))
             elif folder.verdict() is not None:
                 self._finished(running, {"refused": "this job has ended already"})
                 return
@@ -409,7 +412,7 @@ class Keeper:
                 running.happened(folder.note("waiting", reason=words))
 
             engine = running.engine = create_engine(self.engine, EngineContext(waiting, many_runs=True))
-            driver = running.driver = Driver(folder, order["plan"], engine, order["context"], running)
+            driver = running.driver = Driver(folder, plan_codec.decode(plan), engine, context_of(order["context"]), running)
             driver.first = order["attempt"]
             driver.retries = dict(order["retries"])
             driver.began = order["began"]

@@ -1,14 +1,13 @@
-"""Messages over a stream: four bytes of length, then the content.
+"""Messages over a stream: four bytes of length, then the content, which is JSON.
 
-To the keeper they are pickled, since they carry plans; only our own user can reach its socket. What the keeper tells is JSON.
+An order to the keeper is several texts of JSON, a line each: the job that it is about, the order itself, and documents that
+go with it, such as the plan. Only our own user can reach the keeper's socket; secrets go over it.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import pickle
 import struct
 
 TYPE_CHECKING = False
@@ -22,13 +21,17 @@ LOCK = "keeper.lock"
 LOG = "keeper.log"
 TAKEN = 3
 """The exit status of a keeper that found another one."""
-VERSION = 3
-"""Of the messages and of the pickled plans: a keeper with another one finishes its jobs and gets no more."""
+VERSION = 4
+"""Of the messages and what they hold: a keeper with another one finishes its jobs and gets no more."""
 
 
-def pack_order(message: Mapping[str, Any]) -> bytes:
-    """A message for the keeper; the job that it is about comes first, and can be read whatever the rest is."""
-    content = pickle.dumps(message.get("id", ""), protocol=5) + pickle.dumps(message, protocol=5)
+def pack_order(message: Mapping[str, Any], *documents: str) -> bytes:
+    """A message for the keeper; the job that it is about comes first, and can be read whatever the rest is.
+
+    Each document is one line of JSON.
+    """
+    lines = (json.dumps(message.get("id", "")), json.dumps(message, separators=(",", ":")), *documents)
+    content = "\n".join(lines).encode()
     return HEADER.pack(len(content)) + content
 
 
@@ -61,13 +64,13 @@ class Order:
     """A message that `pack_order` made."""
 
     def __init__(self, content: bytes) -> None:
-        self._stream = io.BytesIO(content)
-        self.job = str(pickle.load(self._stream))  # noqa: S301  # from our own user's server, over a private socket
+        job, _, self._rest = content.partition(b"\n")
+        self.job = str(json.loads(job))
 
-    def read(self) -> dict[str, Any]:
-        """All of it, once."""
-        message: dict[str, Any] = pickle.load(self._stream)  # noqa: S301  # as above
-        return message
+    def read(self) -> tuple[dict[str, Any], list[str]]:
+        """The order, and the documents that go with it."""
+        message, *documents = self._rest.decode().split("\n")
+        return json.loads(message), documents
 
 
 def socket_address(path: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ...protocol.model import START
-from ..plan import Provision
+from ...runfolder.plan import Provision
 from .plugin_api import PluginError, Steps, on, quote, text, texts, variable
 
 TYPE_CHECKING = False

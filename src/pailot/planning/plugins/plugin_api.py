@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from ..plan import Provision
+    from ...runfolder.plan import Provision
 
 
 class Steps(Value):

@@ -7,7 +7,7 @@ Nothing outside the task's own folder is touched: no key, no configuration of th
 from __future__ import annotations
 
 from ...protocol.model import EXIT, START
-from ..plan import Provision
+from ...runfolder.plan import Provision
 from .plugin_api import PluginError, Steps, on, quote
 
 TYPE_CHECKING = False

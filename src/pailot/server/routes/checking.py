@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...jobserver.models import Checked
-    from ...protocol.problems import Problem
+    from ...problem import Problem
     from ..toolkit.http import Request, Response
 
 routes = Routes("jobs")

@@ -1,4 +1,8 @@
-"""The plan of a job: per role exactly what will run, with what, in which order."""
+"""The plan of a job: per role exactly what will run, with what, in which order.
+
+`planning` makes it; `plan_codec` writes it and reads it back. It holds no credential of a registry and no secret: references
+stand for secrets, and what they refer to travels beside the plan.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ..protocol.model import Auth, Completion, Options, Resources, Secrets, Storage
-    from ..protocol.problems import Problem
+    from ..job_values import Auth, Completion, Options, Resources, Storage
+    from ..problem import Problem
 
 MASK = "******"
 
 
 class Image(Value):
-    """The container image of a role; `auth` may hold references to secrets."""
+    """The container image of a role. The password in `auth` is a reference to a secret, or masked."""
 
     uri: str
     auth: Auth | None = None
@@ -89,7 +93,6 @@ class Plan(Value):
     priority: str
     gang: bool
     options: Options
-    secrets: Secrets
     storages: tuple[Storage, ...] = ()
     default_storages: bool = False
     warnings: tuple[Problem, ...] = ()
