@@ -277,10 +277,13 @@ _BY_BEGINNING = ((b"\x1f\x8b", _gzip), (b"BZh", _bzip2), (b"\xfd7zXZ\0", _xz), (
 
 
 def _decompressed(stream: BinaryIO) -> Callable[[int], bytes]:
-    """Read at most `size` bytes."""
-    beginning = stream.read(6)
+    """Read at most `size` bytes of an archive that may be compressed.
+
+    A plain archive begins with the name of its first file, which may look like the mark of a compression: `]`, `BZh`.
+    """
+    beginning = stream.read(BLOCK_BYTES)
     for magic, method in _BY_BEGINNING:
-        if beginning.startswith(magic):
+        if beginning.startswith(magic) and not _is_header(beginning):
             return _Decompressed(stream, beginning, *method()).read
     rest = bytearray(beginning)
 

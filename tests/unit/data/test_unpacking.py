@@ -308,6 +308,13 @@ def test_a_damaged_archive_is_unpacked_or_refused(entries: list[Any], changes: l
         place.check_inside()
 
 
+@pytest.mark.parametrize("name", ["]", "BZh91AY", "]x", "BZh"])
+def test_a_first_name_that_looks_like_a_compression(name: str, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.unpack(tar([entry(name, content=b"whole")]))
+    assert (place.target / name).read_bytes() == b"whole"
+
+
 texts = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=40)
 
 
