@@ -1,70 +1,44 @@
 """The engines that must pass the conformance suite, each with what a test has to know about it.
 
-To add one, write a function that answers an `Engine` or skips with the line that enables it, and name it in `ENGINES`.
+To add one, write a function that returns an `EngineUnderTest` or skips with the line that enables it, and name it in `ENGINES`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pailot.values import Value
+from pailot.testing import EngineUnderTest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
+    from collections.abc import Callable
 
 
-class Engine(Value):
-    """One engine, ready to run jobs."""
-
-    name: str
-    """What `pailot run -e` is told."""
-    image: str = "debian"
-    """An image with bash and python3."""
-    environment: Mapping[str, str] = {}
-    """Variables that point the command line at it."""
-    options: tuple[str, ...] = ()
-    """More words for `pailot run`."""
-    here: bool = True
-    """Whether tasks work in the current directory, and the job is called there as it is here."""
-    outlives_launcher: bool = False
-    """Whether a job goes on when the process that started it is killed."""
-    addresses: str = r"127\.0\.0\.1"
-    """A pattern for the addresses that tasks are told."""
-    seconds: float = 120
-    """How long a test waits for something that should take far less."""
-    prepare: Callable[[Path], None] | None = None
-    """Called with the folder of a test before its first run."""
-    left: Callable[[], list[str]] | None = None
-    """What is still there of runs; nothing, once they have ended."""
+def local() -> EngineUnderTest:
+    return EngineUnderTest("local")
 
 
-def local() -> Engine:
-    return Engine("local")
-
-
-def docker() -> Engine:
+def docker() -> EngineUnderTest:
     from ..parts import containers
 
     started = containers.docker()
-    return Engine("docker", containers.IMAGE, started.environment, left=started.containers)
+    return EngineUnderTest("docker", containers.IMAGE, started.environment, left=started.containers)
 
 
-def podman() -> Engine:
+def podman() -> EngineUnderTest:
     from ..parts import containers
 
     started = containers.podman()
-    return Engine("docker", containers.IMAGE, started.environment, left=started.containers)
+    return EngineUnderTest("docker", containers.IMAGE, started.environment, left=started.containers)
 
 
-def slurm() -> Engine:
+def slurm() -> EngineUnderTest:
     from ..parts.slurm import cluster
 
     environment = {**cluster().environment, "PAILOT_SLURM_POLL_SECONDS": "1"}
-    return Engine("slurm", environment=environment, outlives_launcher=True, addresses=r"[0-9.]+")
+    return EngineUnderTest("slurm", environment=environment, addresses=r"[0-9.]+")
 
 
-def openpai() -> Engine:
+def openpai() -> EngineUnderTest:
     """Another Pailot, with a server of its own that lasts as long as the tests."""
     import atexit
     import shutil
@@ -83,10 +57,10 @@ def openpai() -> Engine:
         client.login("admin", PASSWORD)
         token = client.create_token()
     environment = {"PAILOT_OPENPAI_SERVER": server.url, "PAILOT_OPENPAI_TOKEN": token}
-    return Engine("openpai", environment=environment, outlives_launcher=True, here=False)
+    return EngineUnderTest("openpai", environment=environment)
 
 
-ENGINES: dict[str, Callable[[], Engine]] = {
+ENGINES: dict[str, Callable[[], EngineUnderTest]] = {
     "local": local,
     "docker": docker,
     "podman": podman,

@@ -83,6 +83,7 @@ def test_every_wait_is_bounded() -> None:
     found = {
         str(path.relative_to(SOURCE)): calls
         for path in sorted(SOURCE.rglob("*.py"))
+        if "testing" not in path.parts[:-1]  # its `wait_for` looks again and again, and hands no time to the system
         if (calls := _unbounded(ast.parse(path.read_text(encoding="utf-8"))))
     }
     assert not found, f"use pailot.lifecycle.waits: {found}"

@@ -18,6 +18,8 @@ class Traits(Value):
     """The whole job is handed on as a file, with its secrets, and is retried there."""
     own_filesystem: bool = False
     """Tasks see a file system of their own, that of an image."""
+    works_in_current_directory: bool = True
+    """Tasks find the directory in which the job was started, and what they write there stays."""
     on_this_machine: bool = True
     """Tasks use the processors, memory and GPUs of this machine; else they are queued, and counted, elsewhere."""
     has_channels: bool = True
@@ -45,6 +47,7 @@ OPENPAI = Traits(
     needs_follower=True,
     takes_job_file=True,
     own_filesystem=True,
+    works_in_current_directory=False,
     on_this_machine=False,
     has_channels=False,
 )
