@@ -8,8 +8,8 @@ from ..lifecycle import retry
 from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ..lifecycle.states import FAILED, STOPPED, SUCCEEDED, WAITING
 from ..runfolder import journal, layout
-from ..runfolder.atomic_json import DISK_FULL, is_full, read_record
-from ..runfolder.record_shapes import sound
+from ..runfolder.atomic_json import DISK_FULL, is_full
+from ..runfolder.records import HandedOn, Placement, RunState, TaskRecord
 from ..runtime import cleanup, processes
 from ..userruns import reattach
 from ..userruns.queries import may_be_running
@@ -69,16 +69,16 @@ def look(
 
 
 def _settle(folder: JobFolder, plan: Mapping[str, Any], known: Mapping[str, Any], *, stop: bool, reason: str) -> Found:
-    state = folder.record(layout.STATE) or {}
-    retries = {"user": 0, "platform": 0, **(state.get("retries") or known["retries"])}
+    state = folder.state()
+    retries = {"user": 0, "platform": 0, **(state.retries or known["retries"])}
     begun = folder.attempts()
-    handed_on = folder.record(layout.HANDED_ON) or {}
-    started = state.get("started") or known["started"] or _first_start(folder)
-    if begun and handed_on.get("attempt") != begun and reattach.goes_on(folder):
+    handed_on = HandedOn.read(folder.file(layout.HANDED_ON)) or HandedOn()
+    started = state.started or known["started"] or _first_start(folder)
+    if begun and handed_on.attempt != begun and reattach.goes_on(folder):
         return _go_on(folder, stop=stop, retries=retries, started=started)
     if stop:
         return _decide(folder, STOPPED, "stopped by the user", None, begun, retries, started)
-    if handed_on.get("attempt") == begun or not begun:
+    if handed_on.attempt == begun or not begun:
         return Found(QUEUE, {"attempt": begun, "retries": retries, "started": started})
     attempt = folder.attempt(begun - 1)
     left = _sweep(attempt)
@@ -96,7 +96,8 @@ def _settle(folder: JobFolder, plan: Mapping[str, Any], known: Mapping[str, Any]
         return _decide(folder, FAILED, f"{words} ({limit})", None, begun, retries, started)
     retries[again.counted_as] += 1
     folder.note("job-retry", attempt=begun, seconds=0, reason=words, why=again.reason, role=None, index=None, exitCode=None)
-    folder.set_state(state=WAITING, attempt=begun, reason=f"tried again: {again.reason}", started=started, retries=retries)
+    reason = f"tried again: {again.reason}"
+    folder.set_state(RunState(state=WAITING, attempt=begun, reason=reason, started=started, retries=retries))
     record = {"again": again.counted_as, "attempt": begun, "retries": retries, "started": started, "reason": words}
     try:
         folder.hand_on(record)
@@ -110,10 +111,10 @@ def _settle(folder: JobFolder, plan: Mapping[str, Any], known: Mapping[str, Any]
 def _without_space(attempt: str) -> Verdict | None:
     """The verdict over an attempt that a full disk has ended: it is not tried again there."""
     for task in sorted(layout.begun_tasks(attempt)):
-        final = sound(layout.FINAL, read_record(os.path.join(task, layout.FINAL))) or {}
-        if final.get("diskFull"):
+        final = TaskRecord.final(task)
+        if final is not None and final.disk_full:
             role, index = layout.task_of(task)
-            return Verdict(FAILED, f"{role}:{index}: {final.get('reason')}", role, int(index))
+            return Verdict(FAILED, f"{role}:{index}: {final.reason}", role, int(index))
     return None
 
 
@@ -152,13 +153,13 @@ def _judge(attempt: str, plan: Mapping[str, Any]) -> Any:
         ]
         rules.append(RoleRule(name, role["instances"], bounds[0], bounds[1]))
         for index in range(role["instances"]):
-            final = sound(layout.FINAL, read_record(os.path.join(layout.task_folder(attempt, name, index), layout.FINAL)))
-            if final is not None and final["outcome"] in ("succeeded", "failed") and not final.get("diskFull"):
-                ends.append((final.get("ended") or 0, name, index, final))
+            final = TaskRecord.final(layout.task_folder(attempt, name, index))
+            if final is not None and final.outcome in ("succeeded", "failed") and not final.disk_full:
+                ends.append((final.ended or 0, name, index, final))
     tally = Tally(rules)
     for _, name, index, final in sorted(ends, key=lambda each: each[0]):
-        succeeded = final["outcome"] == "succeeded"
-        tally.add(TaskEnd(name, index, succeeded, final.get("exitCode"), final.get("signal"), final.get("reason", "")))
+        succeeded = final.outcome == "succeeded"
+        tally.add(TaskEnd(name, index, succeeded, final.exit_code, final.signal, final.reason or ""))
     return tally.verdict
 
 
@@ -177,7 +178,6 @@ def _sweep(attempt: str) -> str:
 
 
 def _what_happened(attempt: str) -> str:
-    placed = read_record(os.path.join(attempt, layout.PLACEMENT)) or {}
-    if placed.get("boot") and placed["boot"] != processes.boot_id():
+    if Placement.of(attempt).boot not in ("", processes.boot_id()):
         return "the machine was restarted while it ran"
     return "the process that kept it was killed"

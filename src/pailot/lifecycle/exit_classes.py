@@ -60,6 +60,10 @@ class ExitClass(Value):
     reaction: str
     reason: str
 
+    def to_json(self) -> dict[str, int | str]:
+        """The class as records and answers tell it."""
+        return {"code": self.code, "phrase": self.phrase, "type": self.type, "reaction": self.reaction}
+
 
 def signal_name(number: int) -> str:
     """`SIGKILL` for 9, as Linux counts; `signal 40` for one without a name."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from ..runfolder.records import TaskRecord
     from .task_spec import Task
 
 LOST = "lost"
@@ -364,7 +365,7 @@ class ContainerShim(Shim):
             self.lost = "its container was stopped from outside, not by Pailot"
         return LOST if self.lost else outcome
 
-    def _record(self, phase: str, end: exit_classes.End, memory_kill: bool, began: float) -> dict[str, Any]:
+    def _record(self, phase: str, end: exit_classes.End, memory_kill: bool, began: float) -> TaskRecord:
         return super()._record(phase, end, memory_kill and self._outcome(end) != SUCCEEDED, began)
 
     def _in_other_words(self, outcome: str) -> str:

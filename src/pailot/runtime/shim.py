@@ -18,9 +18,10 @@ from .. import credentials
 from ..lifecycle import exit_classes, retry
 from ..lifecycle.waits import milliseconds
 from ..runfolder import careful_files, layout
-from ..runfolder.atomic_json import DISK_FULL_STATUS, claim, free_reserve, is_full, read_record, write_record
+from ..runfolder.atomic_json import DISK_FULL_STATUS, claim, free_reserve, is_full, write_record
 from ..runfolder.logs import tail
 from ..runfolder.masking import mask_text, text_masker
+from ..runfolder.records import StopRecord, TaskRecord
 from ..runfolder.stop_reason import claim_stop
 from . import cgroups, processes
 from .output import Output
@@ -83,7 +84,7 @@ class Shim:
         self.pid = 0
         self.status: int | None = None
         self.usage_kb = 0
-        self.recorded: dict[str, Any] | None = None
+        self.recorded: TaskRecord | None = None
         self.kept: frozenset[int] = frozenset()
         self.terminated = False
         self.exports = -1
@@ -111,13 +112,13 @@ class Shim:
         os.write(lock, str(self.me).encode())  # whom to wake; true as long as the lock is held
         self.mark = processes.mark(lock)
         end = self._run_attempts()
-        if end["outcome"] == FAILED and self.task.hold_seconds and not self._stop():
+        if end.outcome == FAILED and self.task.hold_seconds and not self._stop():
             self._hold(end)
         self._write_final(end)
         self.teller.flush()
         os.close(lock)
 
-    def _write_final(self, end: dict[str, Any]) -> None:
+    def _write_final(self, end: TaskRecord) -> None:
         """The record of the last attempt is that of the task: where no power cut is to be outlived, a second name will do."""
         path = os.path.join(self.task.folder, layout.FINAL)
         if end is self.recorded and not self.task.outlives_power:
@@ -128,36 +129,36 @@ class Shim:
                 pass  # a file system without links
         self._write_end(path, end, durable=self.task.outlives_power)
 
-    def _write_end(self, path: str, end: dict[str, Any], *, durable: bool) -> None:
+    def _write_end(self, path: str, end: TaskRecord, *, durable: bool) -> None:
         """A record of how something ended; the attempt keeps some space for these. Without any, our driver hears it from us."""
         try:
             try:
-                write_record(path, end, durable=durable)
+                write_record(path, end.to_json(), durable=durable)
             except OSError as error:
                 if not is_full(error):
                     raise
                 free_reserve(self.task.attempt_folder)
-                write_record(path, end, durable=durable)
+                write_record(path, end.to_json(), durable=durable)
         except OSError as error:
             if is_full(error):
-                reason = str(end["reason"])[:LONGEST_REASON]
-                self.teller.event("unwritten", end={**end, "reason": reason, "lastLines": []})
+                told = end.replace(reason=(end.reason or "")[:LONGEST_REASON], last_lines=[])
+                self.teller.event("unwritten", end=told.to_json())
             raise
 
     # One attempt after another
 
-    def _run_attempts(self) -> dict[str, Any]:
+    def _run_attempts(self) -> TaskRecord:
         while True:
             stop = self._stop()
             end = self._never_ran(stop) if stop else self._run_attempt()
-            if end["outcome"] != FAILED or self.attempt >= self.task.retries or self._stop() or self.broken:
+            if end.outcome != FAILED or self.attempt >= self.task.retries or self._stop() or self.broken:
                 return end
             self.attempt += 1
             seconds = retry.delay(self.attempt, self.task.retry_delay, int.from_bytes(os.urandom(2), "big") / 65536)
-            self.teller.event("retry", attempt=self.attempt, of=self.task.retries, seconds=seconds, reason=end["reason"])
+            self.teller.event("retry", attempt=self.attempt, of=self.task.retries, seconds=seconds, reason=end.reason)
             self._wait(lambda: bool(self._stop()), seconds)
 
-    def _run_attempt(self) -> dict[str, Any]:
+    def _run_attempt(self) -> TaskRecord:
         task = self.task
         self.folder = layout.task_attempt_folder(task.folder, self.attempt)
         _make(os.path.dirname(self.folder))
@@ -307,11 +308,11 @@ class Shim:
         self._wait(lambda: not processes.descendants(self.me, self.kept), LEFTOVER_SECONDS)
         processes.kill_all(self.me, self.kept)
 
-    def _hold(self, end: dict[str, Any]) -> None:
+    def _hold(self, end: TaskRecord) -> None:
         """Keep a failed task for inspection."""
         until = time.time() + self.task.hold_seconds
-        write_record(os.path.join(self.task.folder, layout.HELD), {**end, "until": until})
-        self.teller.event("held", until=until, reason=end["reason"])
+        write_record(os.path.join(self.task.folder, layout.HELD), end.replace(until=until).to_json())
+        self.teller.event("held", until=until, reason=end.reason)
         self.output.open(self.folder, self._new_stream)
         if self.task.hold_command:
             self._begin_hold_command()
@@ -337,7 +338,7 @@ class Shim:
 
     # Records
 
-    def _record(self, phase: str, end: exit_classes.End, memory_kill: bool, began: float) -> dict[str, Any]:
+    def _record(self, phase: str, end: exit_classes.End, memory_kill: bool, began: float) -> TaskRecord:
         outcome = self._outcome(end)
         stop = self._stop()
         text = self._last_output(1 << (12 if outcome == SUCCEEDED else 20))
@@ -349,29 +350,22 @@ class Shim:
             reason = self.broken or (
                 f"{what}{exit_classes.words(end)}" + (" because it used more memory than it asked for" if memory_kill else "")
             )
-        record = {
-            "outcome": FAILED if self.broken else outcome,
-            "exitCode": end.exit_code,
-            "signal": end.signal,
-            "phase": phase,
-            "reason": self._in_other_words(outcome) or reason,
-            "stop": stop or None,
-            "diskFull": bool(self.broken),
-            "outOfMemory": memory_kill,
-            "attempt": self.attempt,
-            "started": began,
-            "ended": time.time(),
-            "maxRssKb": self.usage_kb,
-            "class": None  # OpenPAI knows no such end
-            if self.broken
-            else {
-                "code": classified.code,
-                "phrase": classified.phrase,
-                "type": classified.type,
-                "reaction": classified.reaction,
-            },
-            "lastLines": text.splitlines()[-LAST_LINES:],
-        }
+        record = TaskRecord(
+            outcome=FAILED if self.broken else outcome,
+            exit_code=end.exit_code,
+            signal=end.signal,
+            phase=phase,
+            reason=self._in_other_words(outcome) or reason,
+            stop=stop or None,
+            disk_full=bool(self.broken),
+            out_of_memory=memory_kill,
+            attempt=self.attempt,
+            started=began,
+            ended=time.time(),
+            max_rss_kb=self.usage_kb,
+            exit_class=None if self.broken else classified.to_json(),  # OpenPAI knows no end by a full disk
+            last_lines=text.splitlines()[-LAST_LINES:],
+        )
         self._write_end(os.path.join(self.folder, layout.EXIT), record, durable=False)  # final.json will be
         self.recorded = record
         return record
@@ -383,13 +377,9 @@ class Shim:
         """A better reason for an outcome than the exit code, if there is one."""
         return ""
 
-    def _never_ran(self, stop: str) -> dict[str, Any]:
-        now = time.time()
-        return {
-            "outcome": STOPPED, "exitCode": None, "signal": None, "phase": "start", "reason": "was stopped before it ran",
-            "stop": stop, "diskFull": False, "outOfMemory": False, "attempt": self.attempt, "started": None, "ended": now,
-            "maxRssKb": 0, "class": None, "lastLines": [],
-        }  # fmt: skip
+    def _never_ran(self, stop: str) -> TaskRecord:
+        reason = "was stopped before it ran"
+        return TaskRecord(STOPPED, phase="start", reason=reason, stop=stop, attempt=self.attempt, ended=time.time())
 
     def _outcome(self, end: exit_classes.End) -> str:
         if self.terminated or (self._stop() and end.exit_code != 0):
@@ -406,15 +396,15 @@ class Shim:
             if not (self.signalled and self.task.foreign_stop):
                 return ""
             return claim_stop(self.task.attempt_folder, self.task.foreign_stop, self.task.grace)
-        record = read_record(os.path.join(self.task.attempt_folder, layout.STOP))
-        return str(record["why"]) if record else ""
+        record = StopRecord.read(os.path.join(self.task.attempt_folder, layout.STOP))
+        return (record.why or "") if record else ""
 
     def _stop_file_there(self) -> bool:
         return os.path.exists(os.path.join(self.task.attempt_folder, layout.STOP))
 
     def _grace(self) -> float:
-        record = read_record(os.path.join(self.task.attempt_folder, layout.STOP))
-        return float(record.get("grace", self.task.grace)) if record else self.task.grace
+        record = StopRecord.read(os.path.join(self.task.attempt_folder, layout.STOP))
+        return self.task.grace if record is None or record.grace is None else record.grace
 
     def _kill_now(self) -> bool:
         return os.path.exists(os.path.join(self.task.attempt_folder, layout.KILL))
@@ -672,13 +662,9 @@ def _write_crash(task: Task, error: BaseException) -> None:
         reason = defects.note(
             error, f"{task.role}:{task.index}", hidden=task.hidden, log=os.path.join(task.folder, layout.SHIM_ERROR)
         )
-    end: dict[str, Any] = {
-        "outcome": FAILED, "exitCode": None, "signal": None, "phase": "main", "reason": reason, "stop": None, "giveUp": True,
-        "diskFull": False, "outOfMemory": False, "attempt": 0, "started": None, "ended": time.time(), "maxRssKb": 0,
-        "class": None, "lastLines": [],
-    }  # fmt: skip
+    end = TaskRecord(FAILED, phase="main", reason=reason, give_up=True, attempt=0, ended=time.time())
     try:
-        write_record(os.path.join(task.folder, layout.FINAL), end, durable=task.outlives_power)
+        write_record(os.path.join(task.folder, layout.FINAL), end.to_json(), durable=task.outlives_power)
     except OSError:
         pass  # nothing is left to write to
 

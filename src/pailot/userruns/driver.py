@@ -20,6 +20,7 @@ from ..runfolder import journal, layout
 from ..runfolder.atomic_json import DISK_FULL, is_full
 from ..runfolder.careful_files import make_folders
 from ..runfolder.journal import Event
+from ..runfolder.records import RunState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -332,7 +333,7 @@ class Driver:
     # Telling
 
     def _set_state(self, state: str, attempt: int, **more: Any) -> None:
-        self.folder.set_state(state=state, attempt=attempt, started=self.began, retries=dict(self.retries), **more)
+        self.folder.set_state(RunState(state=state, attempt=attempt, started=self.began, retries=dict(self.retries), **more))
 
     def _seen(self, attempt: Attempt, event: Mapping[str, Any]) -> None:
         kind = event["event"]

@@ -12,8 +12,8 @@ from ..errors import PailotError
 from ..lifecycle.completion import Verdict
 from ..lifecycle.waits import capped
 from ..runfolder import journal, layout
-from ..runfolder.atomic_json import DISK_FULL, is_full, read_record
-from ..runfolder.record_shapes import sound
+from ..runfolder.atomic_json import DISK_FULL, is_full
+from ..runfolder.records import Placement, TaskRecord
 from ..runtime import cleanup, processes
 from ..settings import Settings
 from ..store.index import Index
@@ -79,8 +79,8 @@ def refresh(row: JobRow, index: Index) -> JobRow:
         verdict = None
         _complain(row, DISK_FULL if is_full(error) else f"{error.strerror} ({error.filename or folder.path})")
     if verdict is None:
-        state = folder.record(layout.STATE) or {}
-        return row.replace(state=state.get("state", row.state), started=state.get("started", row.started))
+        state = folder.state()
+        return row.replace(state=state.state or row.state, started=state.started or row.started)
     if "unwritten" in verdict:
         _complain(row, verdict["unwritten"])
     from .launch import record_end
@@ -118,9 +118,8 @@ def recover(folder: JobFolder) -> dict[str, Any] | None:
         found = cleanup.clean_up_all(lost)
         if not rebooted and _shims_alive(folder):
             return None
-        state = folder.record(layout.STATE) or {}
         verdict = _verdict_without_driver(folder, lost, found, rebooted=rebooted)
-        return folder.conclude(verdict, retries={}, started=state.get("started"))
+        return folder.conclude(verdict, retries={}, started=folder.state().started)
     finally:
         if lock >= 0:
             os.close(lock)
@@ -231,8 +230,7 @@ def explain(row: JobRow | JobRecord, folder: JobFolder) -> list[str]:
     if verdict is None:
         if row.ended is not None:  # there was no room for more than a row in the index
             return [*lines, f"{row.name} is {row.state}: {row.reason}"]
-        state = folder.record(layout.STATE) or {}
-        return [*lines, f"{row.name} is {state.get('state', row.state)}"]
+        return [*lines, f"{row.name} is {folder.state().state or row.state}"]
     lines.append(f"{row.name} is {verdict['state']}: {verdict['reason']}")
     ended = journal.end_of(events, verdict.get("role"), verdict.get("index"))
     if ended is None:
@@ -262,25 +260,26 @@ def task_attempts(folder: JobFolder, attempt: int, role: str, index: int) -> int
 def _task(folder: JobFolder, attempt: int, role: str, index: int, over: str) -> dict[str, Any]:
     """One task; `over` is the state in which the run has ended, or empty."""
     path = folder.task(attempt, role, index)
-    final = sound(layout.FINAL, read_record(os.path.join(path, layout.FINAL)))
+    final = TaskRecord.final(path)
     count = task_attempts(folder, attempt, role, index)
-    placed = sound(layout.PLACEMENT, read_record(os.path.join(folder.attempt(attempt), layout.PLACEMENT))) or {}
+    placed = Placement.of(folder.attempt(attempt))
     last = layout.task_attempt_folder(path, max(0, count - 1))
-    held = sound(layout.HELD, read_record(os.path.join(path, layout.HELD))) if final is None else None
-    state = final["outcome"].upper() if final else "HELD" if held else "RUNNING" if count else "WAITING"
-    reason = (final or held or {}).get("reason")
+    held = TaskRecord.held(path) if final is None else None
+    state = final.outcome.upper() if final else "HELD" if held else "RUNNING" if count else "WAITING"
+    end = final or held
+    reason = end.reason if end else None
     if over and not final and count:
         state, reason = "STOPPED" if over == "STOPPED" else "FAILED", "how it ended was not recorded"
     return {
         "index": index,
         "state": state,
-        "exitCode": (final or held or {}).get("exitCode"),
-        "signal": (final or held or {}).get("signal"),
+        "exitCode": end.exit_code if end else None,
+        "signal": end.signal if end else None,
         "reason": reason,
-        "class": (final or held or {}).get("class"),
+        "class": end.exit_class if end else None,
         "attempts": count,
-        "host": placed.get("hosts", {}).get(f"{role}:{index}") or placed.get("host"),
-        "ports": placed.get("ports", {}).get(f"{role}:{index}", {}),
+        "host": placed.host_of(role, index),
+        "ports": placed.ports_of(role, index),
         "logs": {stream: os.path.join(last, stream) for stream in layout.STREAMS},
     }
 

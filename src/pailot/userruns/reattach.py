@@ -49,9 +49,9 @@ def settle(folder: JobFolder) -> dict[str, Any] | None:
     finally:
         engine.close()
     if seen.outcome is None:
-        before = folder.record(layout.STATE) or {}
-        if before.get("state") != seen.state and not (before.get("state") == "STOPPING" and seen.state == "RUNNING"):
-            folder.set_state(**{**before, "state": seen.state, "attempt": attempts - 1})
+        before = folder.state()
+        if before.state != seen.state and not (before.state == "STOPPING" and seen.state == "RUNNING"):
+            folder.set_state(before.replace(state=seen.state, attempt=attempts - 1))
         return None
     cause, verdict = seen.outcome.cause, seen.outcome.verdict
     used = _used(folder)
@@ -62,8 +62,7 @@ def settle(folder: JobFolder) -> dict[str, Any] | None:
     if asked:
         return _conclude(folder, Verdict(STOPPED, "stopped by the user"))
     reason = f"{verdict.reason}; it is tried again by whoever waits for it (pailot wait {_job(folder).name})"
-    before = folder.record(layout.STATE) or {}
-    folder.set_state(**{**before, "state": WAITING, "attempt": attempts - 1, "reason": reason})
+    folder.set_state(folder.state().replace(state=WAITING, attempt=attempts - 1, reason=reason))
     return None
 
 
@@ -165,11 +164,11 @@ def _job(folder: JobFolder) -> RunRecord:
 
 def _used(folder: JobFolder) -> dict[str, int]:
     """The retries so far, as what they were counted."""
-    return {"user": 0, "platform": 0, **(folder.record(layout.STATE) or {}).get("retries", {})}
+    return {"user": 0, "platform": 0, **folder.state().retries}
 
 
 def _began(folder: JobFolder) -> float | None:
-    return (folder.record(layout.STATE) or {}).get("started")
+    return folder.state().started
 
 
 def _conclude(folder: JobFolder, verdict: Verdict) -> dict[str, Any]:

@@ -117,10 +117,13 @@ class JobFolder:
     def verdict(self) -> dict[str, Any] | None:
         return self.record(layout.VERDICT)
 
-    def set_state(self, **state: Any) -> None:
-        _if_there_is_space(
-            lambda: write_record(self.file(layout.STATE), {"at": time.time(), **self._shown(state)}, durable=False)
-        )
+    def state(self) -> RunState:
+        """What the run is doing, as far as that is known."""
+        return RunState.of(self.path)
+
+    def set_state(self, state: RunState) -> None:
+        record = self._shown(state.replace(at=time.time()).to_json())
+        _if_there_is_space(lambda: write_record(self.file(layout.STATE), record, durable=False))
 
     def mark_started(self, attempt: int) -> None:
         """All tasks of an attempt have begun."""

@@ -7,6 +7,7 @@ import os
 from ...data.addresses import folder_of
 from ...data.ml_mounts import CONTAINED
 from ...runfolder import layout
+from ...runfolder.records import Placement
 from ...runtime import container_shim  # noqa: F401  # or each shim would load it by itself
 from ...runtime.docker_api import mount
 from ...runtime.task_spec import Container
@@ -215,10 +216,7 @@ class DockerEngine(LocalEngine):
         return self.views[task.role, task.index].mounts(self.shown)
 
     def _ports_of(self, attempt: Attempt, task: Task) -> list[list[int]]:
-        from ...runfolder.atomic_json import read_record
-
-        placed = read_record(os.path.join(attempt.folder, layout.PLACEMENT)) or {}
-        return list(placed.get("ports", {}).get(task.name, {}).values())
+        return list(Placement.of(attempt.folder).ports_of(task.role, task.index).values())
 
     def _inside(self, task: Task, program: Program, gpus: Sequence[Gpu]) -> dict[str, str]:
         """Variables that are other than on the machine itself."""

@@ -12,6 +12,7 @@ from ...planning import placement as placing
 from ...runfolder import layout
 from ...runfolder.atomic_json import DISK_FULL, DISK_FULL_STATUS, claim, place_record, write_record
 from ...runfolder.careful_files import make_folders
+from ...runfolder.records import Placement
 from ...runfolder.stop_reason import claim_stop
 from ...runtime import cgroups, cleanup, processes
 from ...runtime.shim import run_and_exit, which
@@ -120,18 +121,12 @@ class LocalEngine(Engine):
             wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works)], owner.user if owner else None)
         self.shown = seen
         inside = bool(wrapper) or self.traits.own_filesystem
-        place_record(
-            os.path.join(attempt.folder, layout.PLACEMENT),
-            {
-                "boot": processes.boot_id(),
-                "driver": os.getpid(),
-                "ports": {
-                    f"{role}:{index}": {label: list(each) for label, each in ports.items()}
-                    for (role, index), ports in placement.ports.items()
-                },
-                "host": ADDRESS,
-            },
-        )
+        ports = {
+            f"{role}:{index}": {label: list(each) for label, each in ports.items()}
+            for (role, index), ports in placement.ports.items()
+        }
+        placed = Placement(boot=processes.boot_id(), driver=os.getpid(), ports=ports, host=ADDRESS)
+        place_record(os.path.join(attempt.folder, layout.PLACEMENT), placed.to_json())
         import resource  # noqa: F401  # os.wait4 loads it, and else each shim would do so by itself
 
         if not self.context.many_runs:

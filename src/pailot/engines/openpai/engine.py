@@ -15,6 +15,7 @@ from ...lifecycle.completion import Verdict
 from ...lifecycle.states import FAILED, STOPPED, UNKNOWN
 from ...runfolder import layout
 from ...runfolder.atomic_json import read_record, write_record
+from ...runfolder.records import StopRecord
 from ...runfolder.stop_reason import claim_stop
 from ..contract import Engine, EngineError, Unreachable
 from ..observation import ENDED, Observed, Outcome
@@ -128,8 +129,8 @@ class OpenpaiEngine(Engine):
     def decided(self, attempt: Attempt) -> Outcome:
         """How the server says it has ended; it has retried as often as it should."""
         verdict = self._verdict or Verdict(FAILED, "the server has not said how it ended")
-        stop = read_record(os.path.join(attempt.folder, layout.STOP))
-        if stop is not None and stop["why"] == "timeout" and verdict.state == STOPPED:
+        stop = StopRecord.read(os.path.join(attempt.folder, layout.STOP))
+        if stop is not None and stop.why == "timeout" and verdict.state == STOPPED:
             seconds = attempt.plan.options.max_run_seconds
             verdict = Verdict(FAILED, f"it ran longer than its limit of {seconds:g} seconds (maxRunSeconds)")
         return Outcome("stopped", verdict, self._retries)

@@ -9,6 +9,7 @@ from ...runfolder.atomic_json import read_record, write_record
 from ...runfolder.layout import STREAMS
 from ...runfolder.logs import after_gap
 from ...runfolder.masking import Masker
+from ...runfolder.records import Placement, TaskRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,27 +48,28 @@ class Mirror:
         """Where the tasks are: hosts and ports."""
         hosts = [task.host for task in seen.tasks if task.host]
         ports = {f"{task.role}:{task.index}": {label: list(each) for label, each in task.ports.items()} for task in seen.tasks}
-        record = {"host": hosts[0] if hosts else None, "ports": ports}
+        placement = Placement(host=hosts[0] if hosts else None, ports=ports)
         folder = self.attempt(seen.attempt)
         os.makedirs(os.path.join(folder, layout.TASKS), exist_ok=True)
         path = os.path.join(folder, layout.PLACEMENT)
-        if read_record(path) != record:
-            write_record(path, record, durable=False)
+        if Placement.read(path) != placement:
+            write_record(path, placement.to_json(), durable=False)
 
-    def finish(self, task: TaskSeen, exact: Mapping[str, Any]) -> dict[str, Any]:
+    def finish(self, task: TaskSeen, exact: Mapping[str, Any]) -> TaskRecord:
         """The final record of a task, as a shim would have written it; `exact` is what a Pailot knows better than OpenPAI."""
-        record: dict[str, Any] = {
-            "outcome": task.state.lower(),
-            "exitCode": exact.get("exitCode", task.exit_code),
-            "signal": exact.get("signal"),
-            "reason": exact.get("reason") or task.reason or f"is {task.state} on the server",
-            "attempt": task.task_attempt,
-            "started": task.started,
-            "ended": task.ended,
-            "class": exact.get("class", task.exit_class),
-            "lastLines": self.logs(task.job_attempt, task.role, task.index, task.task_attempt).last_lines(),
-        }
-        write_record(os.path.join(self.task(task.job_attempt, task.role, task.index), layout.FINAL), record, durable=False)
+        record = TaskRecord(
+            outcome=task.state.lower(),
+            exit_code=exact.get("exitCode", task.exit_code),
+            signal=exact.get("signal"),
+            reason=exact.get("reason") or task.reason or f"is {task.state} on the server",
+            attempt=task.task_attempt,
+            started=task.started,
+            ended=task.ended,
+            exit_class=exact.get("class", task.exit_class),
+            last_lines=self.logs(task.job_attempt, task.role, task.index, task.task_attempt).last_lines(),
+        )
+        path = os.path.join(self.task(task.job_attempt, task.role, task.index), layout.FINAL)
+        write_record(path, record.to_json(), durable=False)
         return record
 
 

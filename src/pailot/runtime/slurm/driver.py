@@ -21,6 +21,7 @@ from ...lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ...lifecycle.waits import milliseconds
 from ...runfolder import layout
 from ...runfolder.atomic_json import append_line, read_lines, read_record, write_record
+from ...runfolder.records import Placement
 from ...runfolder.stop_reason import claim_stop
 from . import allocation, folder_sync, step, unpack
 
@@ -199,17 +200,14 @@ class Driver:
         ]
         listed = {"peers": peers}
         write_record(os.path.join(self.folder, layout.PEERS), listed, durable=False)
-        write_record(
-            os.path.join(self.folder, layout.PLACEMENT),
-            {
-                "slurmJob": self.job,
-                "host": self.tasks[0].place["host"],
-                "hosts": {name: each.place["host"] for name, each in named.items()},
-                "ports": {name: each.place["ports"] for name, each in named.items()},
-                "components": {name: each.slot.group for name, each in named.items() if each.slot.group >= 0},
-            },
-            durable=False,
+        placement = Placement(
+            slurm_job=self.job,
+            host=self.tasks[0].place["host"],
+            hosts={name: each.place["host"] for name, each in named.items()},
+            ports={name: each.place["ports"] for name, each in named.items()},
+            components={name: each.slot.group for name, each in named.items() if each.slot.group >= 0},
         )
+        write_record(os.path.join(self.folder, layout.PLACEMENT), placement.to_json(), durable=False)
         self._note("placed", hosts={name: each.place["host"] for name, each in named.items()})
         shared: dict[str, str] = {}
         fill = filler("")
