@@ -147,7 +147,7 @@ class Desk:
             shim.chmod(shim.stat().st_mode | stat.S_IXUSR)
         self.environment = {
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(Path(pailot.__file__).parents[1]),
+            "PYTHONPATH": f"{Path(pailot.__file__).parents[1]}{os.pathsep}{self.folder}",  # where that `pip` installs
             "PYTHONUNBUFFERED": "1",
             "HOME": str(home),
             "PAILOT_HOME": str(home / ".local/share/pailot"),

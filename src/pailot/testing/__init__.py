@@ -2,10 +2,12 @@
 
     from pailot.testing import EngineConformance, EngineUnderTest
 
+    @pytest.fixture
+    def engine() -> EngineUnderTest:
+        return EngineUnderTest("mine")
+
     class TestMyEngine(EngineConformance):
-        @pytest.fixture(scope="module")
-        def engine(self) -> EngineUnderTest:
-            return EngineUnderTest("mine")
+        pass
 
 It needs pytest, which no other room imports. docs/how-to/write-an-engine.md has an engine with its test.
 """

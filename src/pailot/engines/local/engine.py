@@ -8,22 +8,20 @@ import signal
 import time
 
 from ...lifecycle import exit_classes
-from ...planning import placement as placing
 from ...runfolder import layout
-from ...runfolder.atomic_json import DISK_FULL, DISK_FULL_STATUS, claim, place_record, write_record
+from ...runfolder.atomic_json import DISK_FULL, DISK_FULL_STATUS, claim, write_record
 from ...runfolder.careful_files import make_folders
-from ...runfolder.records import Placement
 from ...runfolder.stop_reason import claim_stop
 from ...runtime import cgroups, cleanup, processes
 from ...runtime.shim import run_and_exit, which
 from ...runtime.shim_events import Channel
-from ...runtime.task_spec import Task
 from ..contract import Engine, EngineError
 from ..observation import ENDED, Observed, observe_task
 from ..preparation import machine, workdir
 from ..preparation.child_registry import CHILDREN, keep_only
 from ..preparation.gpus import Gpus, GpusBusy, discover, of_type, variables
 from ..preparation.ports import Ports
+from ..preparation.tasks import own_variables, place_ports, record_placement, shared_variables, task_of
 from ..traits import LOCAL
 
 TYPE_CHECKING = False
@@ -34,7 +32,9 @@ if TYPE_CHECKING:
     from ...data.ml_mounts import View
     from ...job_values import Channels
     from ...planning import Plan, RolePlan
+    from ...planning import placement as placing
     from ...progress import Progress
+    from ...runtime.task_spec import Task
     from ..contract import Attempt, EngineContext, Steps
     from ..preparation.background_child import Whose
     from ..preparation.gpus import Gpu, Released
@@ -106,11 +106,9 @@ class LocalEngine(Engine):
         yield from self._copy_code(attempt, works, stopped)
         owner = self._hand_over(attempt, works)
         provided = yield from self._provide(attempt, works, stopped)
-        peers = os.path.join(attempt.folder, layout.PEERS)
-        place_record(peers, {"peers": placing.peers(plan, placement)})
+        peers = record_placement(attempt, placement, ADDRESS)
         if owner is not None:
             owner.give_file(peers)
-        shared = placing.shared_variables(plan, placement)
         wrapper: tuple[str, ...] = ()
         seen: Sequence[tuple[str, str]] = ()
         if plan.options.channels:
@@ -121,12 +119,6 @@ class LocalEngine(Engine):
             wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works)], owner.user if owner else None)
         self.shown = seen
         inside = bool(wrapper) or self.traits.own_filesystem
-        ports = {
-            f"{role}:{index}": {label: list(each) for label, each in ports.items()}
-            for (role, index), ports in placement.ports.items()
-        }
-        placed = Placement(boot=processes.boot_id(), driver=os.getpid(), ports=ports, host=ADDRESS)
-        place_record(os.path.join(attempt.folder, layout.PLACEMENT), placed.to_json())
         import resource  # noqa: F401  # os.wait4 loads it, and else each shim would do so by itself
 
         if not self.context.many_runs:
@@ -134,28 +126,17 @@ class LocalEngine(Engine):
             which("bash", attempt.context.environment.get("PATH", os.defpath))  # or each shim would look for it
         self._killed.clear()
         self._memory_kills = processes.memory_kills() if self.context.many_runs else ""
-        inherited = self._inherited(attempt)
+        shared = {**self._inherited(attempt), **shared_variables(attempt, placement)}
         made: list[Task] = []
         self.first_task_began = time.time()
         for number, ((role, index), work) in enumerate(zip(tasks, works, strict=True), 1):
             view = self.views.get((role.name, index))
-            environment = {
-                **inherited,
-                **role.environment,
-                **shared,
-                **(view.variables(inside=inside) if view else {}),
-                **placing.task_variables(plan, placement, role.name, index),
-                **role.task_environment(index),
-                **(variables(gpus.get((role.name, index), ())) if role.resources.gpu else {}),
-                **provided.get(role.name, {}),
-                **plan.options.environment,
-                "PAI_WORK_DIR": work,
-                "PAI_PEERS_FILE": peers,
-                "PAI_CHECKPOINT_DIR": os.path.join(attempt.checkpoints, f"{role.name}-{index}"),  # made by the shim
-                "FC_FRAMEWORK_ATTEMPT_ID": str(attempt.number),
-            }
+            told = view.variables(inside=inside) if view else {}
+            given = variables(gpus.get((role.name, index), ())) if role.resources.gpu else {}
+            given = {**given, **provided.get(role.name, {})}
+            environment = {**shared, **own_variables(attempt, role, index, placement, work, told, given)}
             words = (*wrapper, *view.bound(seen)) if wrapper and view else wrapper
-            task = self._task(attempt, role, index, folders[role.name, index], work, environment, words)
+            task = self._task(attempt, role, index, work, environment, words)
             if owner is not None:
                 task = task.replace(owner=owner.user)
             made.append(self._around(task, attempt, role, gpus.get((role.name, index), ())))
@@ -359,32 +340,7 @@ class LocalEngine(Engine):
         self.ports = Ports()
         if self.ports.problem:
             self.context.waiting(self.ports.problem)
-        plan = attempt.plan
-        places: dict[tuple[str, int], dict[str, tuple[int, ...]]] = {}
-        needed = sum(
-            count for role in plan.roles.values() for label, count in role.resources.ports.items() if label not in role.port_base
-        )
-        masters = sum(1 for role in plan.roles.values() if "master" not in role.resources.ports)
-        total = sum(
-            role.instances * sum(count for label, count in role.resources.ports.items() if label not in role.port_base)
-            for role in plan.roles.values()
-        )
-        begun: dict[int, int] = {}  # roles that begin at the same port share the ports from there on
-        pool = iter(self.ports.take(total + masters)) if needed or masters else iter(())
-        for role in plan.roles.values():
-            for index in range(role.instances):
-                mine: dict[str, tuple[int, ...]] = {}
-                for label, count in role.resources.ports.items():
-                    first = role.port_base.get(label)
-                    if first:
-                        mine[label] = tuple(self.ports.take_exactly(first + begun.get(first, 0), count))
-                        begun[first] = begun.get(first, 0) + count
-                    else:
-                        mine[label] = tuple(next(pool) for _ in range(count))
-                if index == 0 and "master" not in mine:
-                    mine["master"] = (next(pool),)
-                places[role.name, index] = mine
-        return placing.Placement({place: self._address(*place) for place in places}, places)
+        return place_ports(attempt.plan, self.ports, self._address)
 
     def _hand_over(self, attempt: Attempt, works: Sequence[str]) -> Owner | None:
         if not attempt.context.run_as:
@@ -492,41 +448,10 @@ class LocalEngine(Engine):
         return (yield from in_a_child(lambda: bring(attempt, works), attempt.descriptors, self, stopped, whose=whose))
 
     def _task(
-        self,
-        attempt: Attempt,
-        role: RolePlan,
-        index: int,
-        folder: str,
-        work: str,
-        environment: Mapping[str, str],
-        wrapper: tuple[str, ...],
+        self, attempt: Attempt, role: RolePlan, index: int, work: str, environment: Mapping[str, str], wrapper: tuple[str, ...]
     ) -> Task:
-        options = attempt.plan.options
-        return Task(
-            role=role.name,
-            index=index,
-            folder=folder,
-            work_dir=work,
-            checkpoint=os.path.join(attempt.checkpoints, f"{role.name}-{index}"),
-            environment=environment,
-            main=role.scripts.main,
-            start=role.scripts.start,
-            exit=role.scripts.exit,
-            secrets=attempt.context.secrets,
-            hidden=attempt.context.hidden,
-            inherited=self._inherited(attempt),
-            attempt_folder=attempt.folder,
-            retries=role.task_retry_count,
-            retry_delay=options.retry_delay_seconds,
-            grace=options.grace_seconds,
-            hold_seconds=options.hold_on_failure_minutes * 60,
-            hold_command=options.hold_command or "",
-            memory_mb=role.resources.memory_mb if attempt.plan.task_count <= MAX_LIMITED_TASKS else 0,
-            cpus=role.resources.cpu if attempt.plan.task_count <= MAX_LIMITED_TASKS else 0,
-            rotate_bytes=attempt.context.rotate_bytes,
-            outlives_power=False,
-            wrapper=wrapper,
-        )
+        task = task_of(attempt, role, index, work, environment).replace(inherited=self._inherited(attempt), wrapper=wrapper)
+        return task if attempt.plan.task_count <= MAX_LIMITED_TASKS else task.replace(memory_mb=0, cpus=0)
 
     # Shims
 

@@ -9,6 +9,7 @@ import os
 
 from ...planning import placement as placing
 from ...runfolder import layout
+from ..preparation.tasks import checkpoint_folder, own_variables, shared_variables
 from .sbatch_request import gres
 
 TYPE_CHECKING = False
@@ -69,16 +70,9 @@ def build(
     tasks = []
     for role in plan.roles.values():
         for index in range(role.instances):
-            environment = {
-                **role.environment,
-                **(seen[role.name, index].variables if seen else {}),
-                **placing.task_variables(plan, placement, role.name, index),
-                **role.task_environment(index),
-                **provided.get(role.name, {}),
-                **plan.options.environment,
-                "PAI_WORK_DIR": works[role.name, index],
-                "PAI_CHECKPOINT_DIR": os.path.join(attempt.checkpoints, f"{role.name}-{index}"),
-            }
+            told = seen[role.name, index].variables if seen else {}
+            given = provided.get(role.name, {})
+            environment = own_variables(attempt, role, index, placement, works[role.name, index], told, given)
             base = {label: first + index * ports[role.name, index][label] for label, first in role.port_base.items()}
             tasks.append(
                 {
@@ -86,7 +80,7 @@ def build(
                     "index": index,
                     "folder": task_folder(attempt, role.name, index),
                     "work": works[role.name, index],
-                    "checkpoint": os.path.join(attempt.checkpoints, f"{role.name}-{index}"),
+                    "checkpoint": checkpoint_folder(attempt, role.name, index),
                     "environment": environment,
                     "ports": ports[role.name, index],
                     "portBase": base,
@@ -102,11 +96,7 @@ def build(
         "maxRunSeconds": plan.options.max_run_seconds,
         "graceSeconds": plan.options.grace_seconds,
         "environment": dict(attempt.context.environment),
-        "shared": {
-            **placing.shared_variables(plan, placement),
-            "PAI_PEERS_FILE": os.path.join(attempt.folder, layout.PEERS),
-            "FC_FRAMEWORK_ATTEMPT_ID": str(attempt.number),
-        },
+        "shared": shared_variables(attempt, placement),
         "roles": {role.name: _role(attempt, role, wrappers.get(role.name, ())) for role in plan.roles.values()},
         "tasks": tasks,
     }
