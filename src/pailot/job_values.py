@@ -74,3 +74,5 @@ class Options(Value):
     port_base: Mapping[str, Mapping[str, int]] = {}
     labels: Mapping[str, str] = {}
     channels: Channels | None = None
+    after: tuple[str, ...] = ()
+    """Jobs that this one waits for: `JOB`, `JOB:success` or `JOB:end`."""

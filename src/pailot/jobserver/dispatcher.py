@@ -8,14 +8,16 @@ import os
 import time
 
 from ..engines import context_codec
+from ..lifecycle.following import failure_words, waiting_words
 from ..lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, WAITING
 from ..runfolder.records import RunRecord
 from ..runtime import defects, processes
-from ..scheduling.queue import Holding, Queue, Request
+from ..scheduling.queue import Holding, Queue, Reason, Request
 from ..store import StoreError
 from ..userruns.run_folder import JobFolder
-from . import job_history, keeper_client, settle
+from . import following, job_history, keeper_client, settle
 from .errors import TeamError
+from .following import Followers
 from .signals import Row, Signal
 
 TYPE_CHECKING = False
@@ -99,6 +101,7 @@ class Dispatcher:
         self.holding_back = False
         """Set while the server ends: nothing new is started."""
         self.ending = False
+        self.followers = Followers()
         self.idle = Signal()
         self.counts = {"started": 0, "ended": 0, "platformRetries": 0, "preempted": 0, "keepers": 0}
         self.on_change: Callable[[JobRecord, JobRecord | None], Callable[[], None] | None] = lambda _after, _before: None
@@ -117,9 +120,10 @@ class Dispatcher:
         for each, hello in answers:
             held.update({job: (each, standing) for job, standing in hello["jobs"].items()})
         self.link, self.links = answers[0][0], [each for each, _ in answers]
-        for record in self.store.jobs.unfinished():
-            entry = self._enter(record)
-            self._for(entry, self._take_up, entry, held.get(record.id))
+        for entry in [
+            self._enter(record) for record in self.store.jobs.unfinished()
+        ]:  # all are known before one looks at another
+            self._for(entry, self._take_up, entry, held.get(entry.record.id))
         early, self._early = self._early or [], None
         for news in early:
             self._hear(self.link, news)
@@ -195,7 +199,49 @@ class Dispatcher:
     def _enqueue(self, entry: Entry) -> None:
         entry.phase, entry.link = QUEUED, None
         self.queue.remove(entry.record.id)
-        self.queue.add(entry.request)
+        if following.left_of(entry.record):
+            self._spawn_for(entry, self._await_predecessors(entry))
+        else:
+            self.queue.add(entry.request)
+
+    def wait_reason(self, entry: Entry) -> Reason:
+        """What a job that has not begun waits for: the ends of others (kind `after`), then what the queue says."""
+        left = following.left_of(entry.record)
+        if left:
+            return Reason("after", waiting_words(left), {}, tuple(each.name for each in left))
+        return self.queue.why(entry.record.id)
+
+    # Jobs that follow jobs
+
+    async def _await_predecessors(self, entry: Entry) -> None:
+        """Wait to be told of the ends of those that have not ended, and count those that have."""
+        for each in following.left_of(entry.record):
+            running = self.entries.get(each.id)
+            if running is not None:
+                self.followers.add(each.id, entry.record.id)
+                continue  # told when its end is kept
+            end = following.end_of(await asyncio.to_thread(self.store.jobs.get, each.id))
+            if end is not None:
+                self._predecessor_ended(entry, each.id, *end)
+
+    def _tell_followers(self, ended: JobRecord) -> None:
+        """The end of a job is kept: those that follow it start, or never will."""
+        for job in self.followers.pop(ended.id):
+            follower = self.entries.get(job)
+            if follower is not None:
+                self._for(follower, self._predecessor_ended, follower, ended.id, ended.state, ended.reason or "")
+
+    def _predecessor_ended(self, entry: Entry, id: str, state: str, reason: str) -> None:
+        if entry.phase != QUEUED or entry.record.state in FINAL_JOB_STATES:
+            return  # it was stopped meanwhile
+        self._change(entry, more=following.with_end(entry.record, id, state, reason))
+        failed = next((each for each in following.predecessors_of(entry.record) if each.failed), None)
+        if failed is not None:
+            self._finish(entry, _stopped(failure_words(failed)))
+        elif not following.left_of(entry.record):
+            self.queue.remove(entry.record.id)
+            self.queue.add(entry.request)
+            self.decide_soon()
 
     def _preempt(self, entry: Entry) -> None:
         self.counts["preempted"] += 1
@@ -509,6 +555,7 @@ class Dispatcher:
             if self.entries.get(after.id) is entry:
                 del self.entries[after.id]
                 del self.names[after.user, after.name]
+            self._tell_followers(after)
             self.row.add("job", job_history.brief(after))
             entry.signal.ring()
             self.idle.ring()
@@ -566,6 +613,7 @@ class Dispatcher:
             self.writer.do(lambda: self.store.jobs.update(after.id, **columns)).add_done_callback(_ignore)
         except StoreError:
             return  # we are ending
+        self._tell_followers(after)
         entry.signal.ring()
         self.idle.ring()
         self.decide_soon()

@@ -36,6 +36,7 @@ from .batched_writer import Writer
 from .code import CodeStore, Quota
 from .dispatcher import QUEUED, SETTLING, Dispatcher, Entry, request_of
 from .errors import BadRequest, Conflict, Forbidden, Invalid, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
+from .following import kept_after, predecessors_of, resolve
 from .logs import Log
 from .models import CapacityReport, Checked, ClusterRules, ClusterUse, Holder, Shares, Standing, TaskView
 from .notifications import Notices
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from typing import Any, ParamSpec, TypeVar
 
+    from ..lifecycle.following import Predecessor
     from ..runfolder.journal import Event as JournalEvent
     from ..scheduling.capacity import Capacity
     from ..scheduling.queue import Reason
@@ -138,12 +140,14 @@ class Team:
         secrets: Mapping[str, Any] | None = None,
         secrets_of: str | None = None,
         submit_from: str = "",
+        after: Sequence[str] = (),
     ) -> JobRecord:
         """Check, plan and keep a job; it is durable when this returns, and then waits or runs.
 
         `text` is a job file (v2 YAML, or v1 JSON). `code` is the SHA-256 of an uploaded archive: tasks start in it. `name` and
         `secrets` win over those of the file. `secrets_of` names a job of the caller's own: what is masked in the text is taken
-        from there. Raises Invalid with all problems, Conflict for a name the user has used,
+        from there. The job starts after the jobs that `after` and the file name (`JOB[:success|:end]`).
+        Raises Invalid with all problems, Conflict for a name the user has used,
         Forbidden for a virtual cluster that is not the caller's, NoSuchCode, ShuttingDown.
         """
         self._check_open()
@@ -156,7 +160,7 @@ class Team:
         quick = len(text) <= SMALL_TEXT and not secrets and source is None
         prepared = prepare() if quick else await self.reading.read(caller.name, prepare)
         await self._check_scripts(caller, prepared)
-        return await self._keep(caller, prepared, code=code, submit_from=submit_from)
+        return await self._keep(caller, prepared, code=code, submit_from=submit_from, after=after)
 
     async def _check_scripts(self, caller: Caller, prepared: Prepared) -> None:
         """Refuse a job whose scripts bash will not read, where it is this machine's bash that reads them."""
@@ -202,13 +206,17 @@ class Team:
         check_places(prepared.job, plan, prepared.private.secrets, self.rules)
         self.unix.check(caller.name)
 
-    async def _keep(self, caller: Caller, prepared: Prepared, *, code: str | None, submit_from: str) -> JobRecord:
+    async def _keep(
+        self, caller: Caller, prepared: Prepared, *, code: str | None, submit_from: str, after: Sequence[str] = ()
+    ) -> JobRecord:
         """What every way to a new job ends in, so that no way leads to code that the caller has not sent."""
         self._check_rights(caller, prepared, code)
         plan = prepared.plan
         if (caller.name, plan.name) in self.floor.names:
             raise Conflict(f"Job {caller.name}~{plan.name} already exists.")
-        record = self._new_record(caller, prepared, code=code, submit_from=submit_from)
+        wishes = (*plan.options.after, *after)
+        follows = await resolve(wishes, caller, self.policy, self._record) if wishes else ()
+        record = self._new_record(caller, prepared, code=code, submit_from=submit_from, follows=follows)
         sealed = prepared.sealed(self.box, record.id)
         try:
             await self.writer.do(lambda: self.store.jobs.add(record, prepared.source, prepared.plan_text, sealed))
@@ -218,11 +226,19 @@ class Team:
         self.floor.add(record, prepared)
         return record
 
-    def _new_record(self, caller: Caller, prepared: Prepared, *, code: str | None, submit_from: str = "") -> JobRecord:
+    def _new_record(
+        self,
+        caller: Caller,
+        prepared: Prepared,
+        *,
+        code: str | None,
+        submit_from: str = "",
+        follows: Sequence[Predecessor] = (),
+    ) -> JobRecord:
         plan, job = prepared.plan, prepared.job
         cpus, memory, gpus = demand(plan)
         number = new_id()
-        more: dict[str, Any] = {}
+        more: dict[str, Any] = {**kept_after(follows)}
         if job.extras.notify_on:
             more["notify"] = sorted(job.extras.notify_on)
         if plan.options.hold_on_failure_minutes:
@@ -300,6 +316,12 @@ class Team:
         )
         await self._check_scripts(caller, prepared)
         return await self._keep(caller, prepared, code=record.code, submit_from="rerun")
+
+    def warnings(self, record: JobRecord) -> list[str]:
+        """Return what the owner of a new job should know at once: that it can never start."""
+        entry = self.floor.entries.get(record.id)
+        never = self.floor.queue.never_starts(request_of(record)) if entry is not None and entry.phase == QUEUED else ""
+        return [never] if never else []
 
     async def delete(self, caller: Caller, job: str) -> None:
         """Forget a finished job and remove its folder. Conflict while it is not finished. Owner or administrator."""
@@ -386,7 +408,10 @@ class Team:
         if attempt is not None and not 0 <= attempt < max(1, folder.attempts()):
             raise NoSuchJob(f"job {record.user}~{record.name} has no attempt {attempt}")
         shown = await asyncio.to_thread(lambda: describe(record, folder, plan, attempt))
-        more = {"exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
+        more: dict[str, Any] = {"exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
+        follows = predecessors_of(record)
+        if follows:
+            more["after"] = [{"name": each.name, "on": each.on, "state": each.state or None} for each in follows]
         if not self.policy.may_read(caller, record):  # where its logs are is nobody else's business either
             shown["folder"] = None
             for task in (task for role in shown["taskRoles"].values() for task in role["tasks"]):
@@ -410,7 +435,7 @@ class Team:
                 lines[-1] = f"{record.name} is {record.state}: {record.reason}"
             return lines
         if entry.phase == QUEUED and record.state == WAITING:
-            lines[-1] = f"{record.name} is {WAITING}: {self.floor.queue.why(record.id).text}"
+            lines[-1] = f"{record.name} is {WAITING}: {self.floor.wait_reason(entry).text}"
         elif entry.phase == SETTLING:
             lines[-1] = f"{record.name} is {record.state}: the process that kept it has gone, and what it left behind is ending"
         elif entry.note:
@@ -422,7 +447,7 @@ class Team:
         entry, record = await self._find(job)
         self.policy.check_read(caller, record)
         in_line = entry is not None and entry.phase == QUEUED and record.state == WAITING
-        return self.floor.queue.why(record.id) if in_line else None
+        return self.floor.wait_reason(entry) if entry is not None and in_line else None
 
     def holder(self, name: str) -> Holder | None:
         """The job of a full name that runs or waits, with what it holds."""
@@ -659,6 +684,9 @@ class Team:
         if record is None:
             raise NoSuchJob(f"Job {job} is not found.")
         return None, record
+
+    async def _record(self, job: str) -> JobRecord:
+        return (await self._find(job))[1]
 
     async def _plan(self, record: JobRecord) -> dict[str, Any]:
         text = await self._read(self.store.jobs.plan, record.id)

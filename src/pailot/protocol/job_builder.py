@@ -27,7 +27,7 @@ from .templates import FORGIVEN, Renderer, join_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from .reader import Library
@@ -319,7 +319,13 @@ def _options(node: Mapping[str, Any]) -> Options:
         port_base=node.get("portBase") or {},
         labels=node.get("labels") or {},
         channels=_channels(node["channels"]) if "channels" in node else None,
+        after=_texts(node.get("after")),
     )
+
+
+def _texts(value: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return a list that may be written as its only item."""
+    return (value,) if isinstance(value, str) else tuple(value or ())
 
 
 def _channels(node: Mapping[str, Any]) -> Channels:

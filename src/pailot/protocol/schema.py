@@ -213,6 +213,10 @@ _CHANNEL = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _CHANNEL_HINT = "use letters, digits, '.', '-' and '_' only"
 _HOLDABLE = r"[^\x00]*"
 _HOLDABLE_HINT = "no variable can hold a NUL character"
+_AFTER = Text(
+    pattern=r"[A-Za-z0-9._~-]{1,512}(:(success|end))?",
+    hint="write it as JOB, JOB:success or JOB:end, where JOB is a name or USER~NAME",
+)
 PAILOT = Record(
     {
         "maxRunSeconds": Number("Time limit of one attempt, up to ten years.", least=0, most=MOST_RUN_SECONDS),
@@ -261,6 +265,12 @@ PAILOT = Record(
             what="in 'channels'",
         ),
         "labels": Table(Text(), "Keys and values that the job is found by."),
+        "after": OneOf(
+            "a job, or a list of jobs",
+            _AFTER,
+            ListOf(_AFTER),
+            doc="Jobs that have to succeed (JOB, JOB:success) or end (JOB:end) before this one starts.",
+        ),
         "portBase": Table(
             Table(Whole(least=1, most=MOST_PORTS)), "First port per role and label, for jobs that need exact ports."
         ),

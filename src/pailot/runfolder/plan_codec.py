@@ -242,12 +242,13 @@ def _options(options: Options) -> list[Any]:
             channels.hyperparameters,
             channels.mount,
         ),
+        options.after,
     ]
 
 
 def _options_of(found: list[Any]) -> Options:
-    channels = found[13]
-    return Options(*(*found[:13], channels and _channels_of(*channels)))
+    channels, after = found[13], tuple(found[14]) if len(found) > 14 else ()
+    return Options(*(*found[:13], channels and _channels_of(*channels), after))
 
 
 def _channels_of(inputs: list[str], outputs: list[str], *rest: Any) -> Channels:

@@ -156,8 +156,7 @@ class Queue:
             raise ValueError(f"{request.id} is in the queue already")
         group, demand = group_of(request), amounts_of(request)
         shape = self._shape(request, demand)
-        too_big = any(has < asked for has, asked in zip(self._ledger.most(group), demand))  # noqa: B905  # Python 3.9
-        if too_big or self._books.never_permits(shape[1], demand[2]):
+        if self._is_too_big(request):
             self._never[request.id] = request
             return
         self._serial += 1
@@ -212,6 +211,12 @@ class Queue:
         """Who can never start on this machine, in its cluster."""
         return list(self._never)
 
+    def never_starts(self, request: Request) -> str:
+        """Return why such a job could never start, in words; empty if it could."""
+        from . import wait_reasons
+
+        return wait_reasons.never_words(self, request) if self._is_too_big(request) else ""
+
     def overtaken(self) -> Mapping[str, int]:
         """How often each first in line was overtaken."""
         return dict(self._overtaken)
@@ -261,6 +266,11 @@ class Queue:
 
     def _shape(self, request: Request, demand: Amounts) -> Shape:
         return demand, self._books.owner(request.vc, request.user)
+
+    def _is_too_big(self, request: Request) -> bool:
+        demand = amounts_of(request)
+        beyond = any(has < asked for has, asked in zip(self._ledger.most(group_of(request)), demand))  # noqa: B905  # Python 3.9
+        return beyond or self._books.never_permits(self._shape(request, demand)[1], demand[2])
 
     def _take(self, holding: Holding) -> None:
         request, demand = holding.request, amounts_of(holding.request)

@@ -61,6 +61,11 @@ def reason(queue: Queue, job: str) -> Reason:
     return Reason("room", f"{text}; {standing}", _as_mapping(missing), holders, position, length)
 
 
+def never_words(queue: Queue, request: Request) -> str:
+    """Return why a job that is too big can never start."""
+    return _never(queue, request).text
+
+
 def queue_name(queue: Queue, job: str) -> str:
     """What messages call a job that waits."""
     request = queue._requests[job][0]

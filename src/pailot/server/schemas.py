@@ -53,7 +53,7 @@ STATE: Schema = {"type": "string", "enum": [WAITING, RUNNING, STOPPING, STOPPED,
 EXECUTION: Schema = {"type": "string", "enum": ["START", "STOP"]}
 MESSAGE = record(message=TEXT)
 DONE = record(status=WHOLE, message=TEXT)
-SENT = record(status=WHOLE, message=TEXT, name=TEXT)
+SENT = record(status=WHOLE, message=TEXT, name=TEXT, warnings_=many(TEXT))
 _AMOUNTS = record(cpu=NUMBER, memory=WHOLE, gpu=WHOLE, vCores=NUMBER, GPUs=WHOLE)
 _RETRIES = record(user=WHOLE, platform=WHOLE, resource=WHOLE)
 _ATTEMPT: dict[str, Schema] = {

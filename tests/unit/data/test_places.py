@@ -78,7 +78,7 @@ NO_PLACES = frozenset(
     extras.hivedScheduler.taskRoles.*.reservationId extras.hivedscheduler.taskRoles.*.reservationId
     extras.hivedScheduler.taskRoles.*.skuType extras.hivedscheduler.taskRoles.*.skuType
     extras.pailot.channels.hyperparameters.* extras.pailot.channels.inputs[] extras.pailot.channels.outputs[]
-    extras.pailot.gpuType extras.pailot.holdCommand extras.pailot.labels.*
+    extras.pailot.after extras.pailot.after[] extras.pailot.gpuType extras.pailot.holdCommand extras.pailot.labels.*
     prerequisites[].auth.* prerequisites[].auth.password prerequisites[].auth.username
     prerequisites[].callbacks[].commands[] prerequisites[].callbacks[].event prerequisites[].callbacks[].failurePolicy
     prerequisites[].contributor prerequisites[].description prerequisites[].failurePolicy prerequisites[].name

@@ -23,6 +23,11 @@ SUBMIT_QUERY = (
     Query("code", "SHA-256 of a folder of code sent before; tasks start in it."),
     Query("name", "A name in place of the file's."),
     Query("secretsOf", "A job of your own: what is masked in the file is taken from there."),
+    Query(
+        "after",
+        "Jobs, separated by commas, that have to succeed (`JOB`, `JOB:success`) or end (`JOB:end`) before this one starts; "
+        "`extras.pailot.after` of the file counts as well.",
+    ),
 )
 _FILE = Text("A job file.")
 _KINDS = ("text/yaml", "text/plain")

@@ -143,9 +143,12 @@ async def submit(request: Request) -> Response:
     """Submit a job file."""
     text = await job_file(request)
     code, name, secrets_of = (request.query.get(each) or None for each in ("code", "name", "secretsOf"))
-    record = await request.site.team.submit(request.caller.must(), text, code=code, name=name, secrets_of=secrets_of)
+    after = _words(request.query.get("after", ""))
+    record = await request.site.team.submit(request.caller.must(), text, code=code, name=name, secrets_of=secrets_of, after=after)
     message = f"Update job {record.name} for user {record.user} successfully."
-    return json_response({"status": 202, "message": message, "name": record.name}, 202)
+    warnings = request.site.team.warnings(record)
+    told = {"status": 202, "message": message, "name": record.name}
+    return json_response({**told, "warnings": warnings} if warnings else told, 202)
 
 
 @routes("GET", "/jobs/{job}", answers={200: "The job with the tasks of its latest attempt"}, shape=a("Job"))
