@@ -242,7 +242,7 @@ def _options(options: Options) -> list[Any]:
             channels.hyperparameters,
             channels.mount,
         ),
-        options.after,
+        *((options.after,) if options.after else ()),
     ]
 
 

@@ -520,6 +520,8 @@ ROLES = st.fixed_dictionaries(
         "minSucceededTaskCount": st.integers(1, 2) | st.none(),
     },
 )
+HOLDABLE = st.text().filter(lambda text: "\0" not in text)
+"""What a variable can hold."""
 JOBS = st.fixed_dictionaries(
     {
         "jobName": st.sampled_from(["j", "a-b_c"]),
@@ -534,7 +536,7 @@ JOBS = st.fixed_dictionaries(
         ),
         "virtualCluster": st.sampled_from(["default", "vc", "1", "", None]),
         "retryCount": st.integers(0, 3),
-        "jobEnvs": st.dictionaries(st.sampled_from(["A", "B"]), st.text() | st.integers(0, 9) | st.booleans()) | st.none(),
+        "jobEnvs": st.dictionaries(st.sampled_from(["A", "B"]), HOLDABLE | st.integers(0, 9) | st.booleans()) | st.none(),
         "extras": st.fixed_dictionaries({}, optional={"tags": st.lists(st.text()), "pailot": st.just({"graceSeconds": 3})})
         | st.none(),
     },
