@@ -18,6 +18,8 @@ UPSTREAM := bench/upstream
 CLIENTS := tests/clients
 NODE_MODULES := $(UPSTREAM)/node_modules/.installed $(CLIENTS)/node_modules/.installed
 SOURCES := $(shell find src -name '*.py')
+# The unit tests that reach every branch of what drivers decide; [tool.coverage] in pyproject.toml names the modules.
+DECISIONS := $(foreach each,attempt_machine claims completion retry run_machine,tests/unit/lifecycle/test_$(each).py)
 # After `make test` the package is installed in place, and changes to it need no new installation.
 INSTALLED := $(or $(wildcard $(VENV)/.installed-dev),$(VENV)/.installed)
 
@@ -44,6 +46,8 @@ check: $(VENV)/.installed-dev ## Run the linters, the type checker and the unit 
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest -q --numprocesses auto tests/unit $(ARGS)
+	HYPOTHESIS_PROFILE=examples $(BIN)/coverage run --data-file $(VENV)/coverage -m pytest -q $(DECISIONS)
+	$(BIN)/coverage report --data-file $(VENV)/coverage
 
 docs: $(VENV)/.installed-dev ## Check the docs: every example is run, every link and page holds
 	$(BIN)/python -m pytest -q tests/acceptance/test_docs.py $(ARGS)

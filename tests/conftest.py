@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from tests.postgres import ENABLE, Postgres, programs
 
@@ -23,6 +23,7 @@ ROOT = Path(__file__).parent.parent
 
 settings.register_profile("default", deadline=None, max_examples=60, derandomize=False, print_blob=True)
 settings.register_profile("soak", settings.get_profile("default"), max_examples=1_000)
+settings.register_profile("examples", phases=[Phase.explicit])  # nothing random: what is covered does not depend on luck
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

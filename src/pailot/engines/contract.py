@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from ..data.rules import Rules
     from ..job_values import Auth
+    from ..lifecycle.completion import Outcome
     from ..planning import Plan
     from ..progress import Progress
-    from .observation import Observation, Observed, Outcome
+    from .observation import Observation, Observed
 
     Answer = TypeVar("Answer")
     Steps: TypeAlias = Generator[float | None, None, Answer]

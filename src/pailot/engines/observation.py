@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ..lifecycle.completion import Verdict
+    from ..lifecycle.completion import Outcome
 
 ABSENT, STARTING, RUNNING, ENDED, LOST = "absent", "starting", "running", "ended", "lost"
 
@@ -29,16 +29,6 @@ class Observed(Value):
     index: int
     state: str
     final: Mapping[str, Any] | None = None
-
-
-class Outcome(Value):
-    """How an attempt ended, as a driver beside the tasks has decided."""
-
-    cause: str
-    """What the end is counted as, in the words of `lifecycle.retry`: user, platform, preempted, stopped."""
-    verdict: Verdict
-    retries: Mapping[str, int] = {}
-    """How often the whole job was tried again there, where that is done there."""
 
 
 class Observation(Value):

@@ -8,11 +8,12 @@ Only final ends count: a task that is tried again has not ended, and a lost task
 from __future__ import annotations
 
 from ..values import Value
-from . import exit_classes, states
+from . import exit_classes, retry, states
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
 
 class RoleRule(Value):
@@ -33,6 +34,25 @@ class TaskEnd(Value):
     exit_code: int | None = None
     signal: int | None = None
     reason: str = ""
+    stopped: bool = False
+    """It ended because it was told to, so that it decides nothing."""
+    hopeless: bool = False
+    """It would only end so again: the disk is full, or our own process beside the task has failed."""
+
+    @classmethod
+    def from_record(cls, role: str, index: int, record: Mapping[str, Any]) -> TaskEnd:
+        """The end of a task as its `final.json` tells it."""
+        outcome = record["outcome"]
+        return cls(
+            role,
+            index,
+            outcome == "succeeded",
+            record.get("exitCode"),
+            record.get("signal"),
+            record.get("reason") or "",
+            outcome == "stopped",
+            bool(record.get("diskFull") or record.get("giveUp")),
+        )
 
 
 class Verdict(Value):
@@ -48,16 +68,32 @@ class Verdict(Value):
     exit_code: int | None = None
 
 
-def judge(rules: Iterable[RoleRule], ended: Iterable[TaskEnd]) -> Verdict | None:
-    """The verdict over the final ends of tasks, in the order in which they happened; None while the job goes on."""
-    tally = Tally(rules)
-    for end in ended:
-        tally.add(end)
-    return tally.verdict
+class Outcome(Value):
+    """How an attempt ended: who is to blame, which decides on a retry (see `retry`), and what the verdict is if there is none."""
+
+    cause: str
+    verdict: Verdict
+    retries: Mapping[str, int] = {}
+    """How often the whole job was tried again by the one who decided, where that is done there."""
+
+
+def outcome_of_stop(why: str, limit_seconds: float | None, without_stop: str = retry.USER) -> Outcome:
+    """The outcome of an attempt that no task has decided, by the reason for which it was stopped.
+
+    `limit_seconds` is its maxRunSeconds. `why` is empty where nothing stopped it: then `without_stop` is the cause.
+    """
+    if why == states.TIMEOUT:
+        limit = f" of {limit_seconds:g} seconds" if limit_seconds is not None else ""
+        return Outcome(retry.USER, Verdict(states.FAILED, f"it ran longer than its limit{limit} (maxRunSeconds)"))
+    if why == states.PREEMPTED:
+        return Outcome(retry.PREEMPTED, Verdict(states.STOPPED, "it made room for a job with more right to the machine"))
+    if why:
+        return Outcome(retry.STOPPED, Verdict(states.STOPPED, "stopped by the user"))
+    return Outcome(without_stop, Verdict(states.FAILED, "it ended without a result"))
 
 
 class Tally:
-    """`judge`, one end at a time: a driver with thousands of tasks need not count all of them again for each.
+    """Counts the ends of tasks one by one, and knows the verdict once there is one.
 
     The first end of a task counts and a repeated one does not, so a journal may be replayed; nothing changes a verdict.
     """

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 PLATFORM_LIMIT = 5
 """So many times a job is tried again because the platform failed."""
 LONGEST_DELAY = 60.0
+LAUNCH_TRIES = 10
+"""So many times a cluster is asked to start a task."""
+LONGEST_LAUNCH_DELAY = 15.0
 
 USER = "user"
 """The job itself failed."""
@@ -73,7 +76,8 @@ def next_attempt(cause: str, used_user: int, used_platform: int, job_retry_count
 def why_not(cause: str, job_retry_count: int) -> str:
     """In words, why `next_attempt` answered None."""
     if cause == USER:
-        return _used_up("jobRetryCount", job_retry_count)
+        words = "all retries are used up" if job_retry_count else "no retries were asked for"
+        return f"not tried again: {words} (jobRetryCount: {job_retry_count})"
     if cause == PLATFORM:
         return f"not tried again: the platform failed {PLATFORM_LIMIT + 1} times, and {PLATFORM_LIMIT} retries are the limit"
     if cause == STOPPED:
@@ -81,17 +85,6 @@ def why_not(cause: str, job_retry_count: int) -> str:
     raise ValueError(f"a job that ended for cause {cause!r} is always tried again, or the cause is unknown")
 
 
-def next_task_attempt(used: int, task_retry_count: int) -> Retry | None:
-    """Whether a task that failed by itself is tried again; a task that was stopped never is. See `why_not_task`."""
-    if used < task_retry_count:
-        return Retry("user", f"retry {used + 1} of {task_retry_count} (taskRetryCount: {task_retry_count})")
-    return None
-
-
-def why_not_task(task_retry_count: int) -> str:
-    """In words, why `next_task_attempt` answered None."""
-    return _used_up("taskRetryCount", task_retry_count)
-
-
-def _used_up(key: str, count: int) -> str:
-    return f"not tried again: {'all retries are used up' if count else 'no retries were asked for'} ({key}: {count})"
+def launch_delay(tries: int) -> float | None:
+    """Seconds until a cluster is asked again to start a task that it has failed to start so many times; None: not again."""
+    return min(delay(tries, 1, 0), LONGEST_LAUNCH_DELAY) if tries < LAUNCH_TRIES else None

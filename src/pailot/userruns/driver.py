@@ -1,7 +1,8 @@
-"""The driver: starts the attempts of a run, applies the completion policy, retries, writes the verdict.
+"""The driver: starts the attempts of a run, watches its tasks, stops them, writes the verdict. What to do when is decided by
+`lifecycle.run_machine`.
 
-One process drives a run, the holder of the lock in its folder. `Driver.steps` is a generator that answers until when it
-has nothing to do; whoever calls it does the waiting: `alone` for the one run of a launcher, the keeper for many.
+One process drives a run, the holder of the lock in its folder. `Driver.steps` is a generator that returns until when it has
+nothing to do. Its caller does the waiting: `single_run_loop` for the one run of a launcher, the keeper for many.
 """
 
 from __future__ import annotations
@@ -10,11 +11,44 @@ import os
 import time
 
 from ..engines.contract import Attempt
-from ..engines.observation import LOST, Outcome
+from ..engines.observation import LOST
 from ..errors import PailotError
 from ..lifecycle import retry
-from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
-from ..lifecycle.states import FAILED, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
+from ..lifecycle.attempt_machine import (
+    AllGone,
+    AttemptTerms,
+    EngineDecided,
+    StopAsked,
+    StopStands,
+    StopTasks,
+    TaskEnded,
+    TaskLost,
+    TimePassed,
+)
+from ..lifecycle.claims import Claims
+from ..lifecycle.completion import RoleRule, TaskEnd
+from ..lifecycle.run_machine import (
+    AttemptPrepared,
+    AttemptStarted,
+    DiskFull,
+    Finish,
+    Follow,
+    HandBack,
+    KillTasks,
+    LaunchTasks,
+    Pause,
+    PauseOver,
+    PreemptAsked,
+    PrepareAttempt,
+    Publish,
+    PublishEnded,
+    RunMachine,
+    RunTerms,
+    ShowRetry,
+    ShowStopping,
+    StartFailed,
+)
+from ..lifecycle.states import COMPLETED, RUNNING, STOPPING, WAITING
 from ..progress import Pace
 from ..runfolder import journal, layout
 from ..runfolder.atomic_json import DISK_FULL, is_full
@@ -24,12 +58,14 @@ from ..runfolder.records import RunState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from ..engines.contract import Engine, LaunchContext, Steps
+    from ..engines.observation import Observed
     from ..planning import Plan
     from ..progress import Progress
+    from ..values import Value
     from .run_folder import JobFolder
 
 POLL_SECONDS = 1.0
@@ -60,152 +96,124 @@ class Watcher:
 
 
 class Driver:
-    """Drives one run to its end."""
+    """Drives one run to its end: does what a `RunMachine` decides, and tells it what happens.
+
+    `first` is the number of the first attempt, more than 0 for a run that was begun before; `resumes` says that it was begun by
+    a driver that is gone, and that the engine goes on with it.
+    """
 
     def __init__(
-        self, folder: JobFolder, plan: Plan, engine: Engine, context: LaunchContext, watcher: Watcher | None = None
+        self,
+        folder: JobFolder,
+        plan: Plan,
+        engine: Engine,
+        context: LaunchContext,
+        watcher: Watcher | None = None,
+        *,
+        first: int = 0,
+        retries: Mapping[str, int] | None = None,
+        began: float | None = None,
+        resumes: bool = False,
     ) -> None:
         self.folder, self.plan, self.engine, self.context = folder, plan, engine, context
         folder.hidden = context.hidden
         self.watcher = watcher or Watcher()
-        self.rules = [
-            RoleRule(role.name, role.instances, role.completion.min_failed, role.completion.min_succeeded)
-            for role in plan.roles.values()
-        ]
+        self.machine = RunMachine(_terms(plan, engine), first=first, retries=retries)
+        self.first, self.began, self.resumes = first, began, resumes
         self.interrupts = 0
         self.preempted = False
         """Set from outside: the run is to make room, and to be started anew by whoever queues it."""
-        self.stop_sent = ""
-        self.killed = False
-        self.exit_status: int | None = None
-        """What `pailot run` answers where the engine was not there, or refused us, when it was to start."""
-        self.resumes = False
-        """Whether the first attempt was begun by a driver that is gone; the engine goes on with it."""
-        self.number = 0
-        """The attempt that runs, or is the next to run."""
-        self.first = 0
-        """The number of the first attempt; more than 0 for a run that was begun before."""
-        self._current: Attempt | None = None
-        self.retries = {"user": 0, "platform": 0}
-        self.began: float | None = None
+        self._attempt: Attempt | None = None
+        self._request: StopAsked | None = None
+        self._record: dict[str, Any] | None = None
         self.descriptors: tuple[int, ...] = ()
         """What every shim keeps open beside its own: the lock of the run."""
         self.on_started: Callable[[], None] = lambda: None
         self.pace = Pace()
         engine.progressed = self.progressed
 
+    @property
+    def number(self) -> int:
+        """The attempt that runs, or is the next to run."""
+        return self.machine.number
+
+    @property
+    def retries(self) -> dict[str, int]:
+        """The retries so far, by what they were counted as."""
+        return self.machine.retries
+
+    @property
+    def stopping(self) -> str:
+        """Why the tasks were told to stop; empty while they were not."""
+        return self.machine.stopping
+
     def steps(self) -> Steps[dict[str, Any]]:
         """All attempts, to the verdict, which is written before it is returned.
 
         A run that made room for another has none: its record has the key `again`, and says as what it is counted.
         """
-        try:
-            return (yield from self._attempts())
-        except OSError as error:
-            if not is_full(error):
-                raise
-            words = full_disk(error, self.folder.path)
-        yield from self._end_tasks(None)
-        return self._finish(Verdict(FAILED, words))
+        todo: Sequence[Value] = self.machine.begin()
+        while self._record is None:
+            try:
+                todo = yield from self._carry_out(todo)
+            except OSError as error:
+                todo = self.machine.handle(DiskFull(full_disk(error, self.folder.path))) if is_full(error) else ()
+                if not todo:
+                    raise
+        return self._record
 
-    def _end_tasks(self, attempt: Attempt | None) -> Steps[None]:
-        """Kill what runs, and wait until it is gone."""
-        attempt = attempt or self._current
-        if attempt is None or not self.engine.alive():
-            return
-        self.engine.stop(attempt, 0, "completed", now=True)
-        while self.engine.alive():
-            yield self._until(None)
-            self.engine.events()
-            self.engine.newly_ended(attempt)
+    def _carry_out(self, todo: Sequence[Value]) -> Steps[Sequence[Value]]:
+        """Do what the machine says; returns what it says next."""
+        following: Sequence[Value] = ()
+        for instruction in todo:
+            in_steps = self._IN_STEPS.get(type(instruction))
+            if in_steps is not None:
+                following = yield from in_steps(self, instruction)
+            else:
+                following = self._AT_ONCE[type(instruction)](self, instruction) or ()
+        return following
 
-    def _attempts(self) -> Steps[dict[str, Any]]:
-        number = self.first
-        while True:
-            cause, verdict = yield from self._attempt(number)
-            again = retry.next_attempt(cause, self.retries["user"], self.retries["platform"], self.plan.job_retry_count)
-            if verdict.state == SUCCEEDED:
-                return self._finish((yield from self._publish(number, verdict)))
-            if again is None:
-                return self._finish(verdict)
-            if again.counted_as in self.retries:
-                self.retries[again.counted_as] += 1
-            number += 1
-            self._set_state(WAITING, number, reason=f"tried again: {again.reason}")
-            decided = {"role": verdict.role, "index": verdict.index, "exitCode": verdict.exit_code}
-            if again.counted_as == retry.PREEMPTED and self.preempted:
-                if self._asked_to_stop():
-                    return self._finish(Verdict(STOPPED, "stopped by the user"))
-                self._happened("job-retry", attempt=number, seconds=0, reason=verdict.reason, why=again.reason, **decided)
-                return self._give_back(number, again.counted_as, verdict.reason)
-            seconds = retry.delay(number, self.plan.options.retry_delay_seconds, int.from_bytes(os.urandom(2), "big") / 65536)
-            self._happened("job-retry", attempt=number, seconds=seconds, reason=verdict.reason, why=again.reason, **decided)
-            self.engine.release()
-            moment = time.monotonic() + seconds
-            while time.monotonic() < moment and not self._asked_to_stop() and not self.preempted:
-                yield moment
-            if self._asked_to_stop():
-                return self._finish(Verdict(STOPPED, "stopped while waiting to be tried again"))
-            if self.preempted:
-                return self._give_back(number, retry.PREEMPTED, verdict.reason)
+    def _tell(self, event: Value) -> None:
+        """Tell the machine of something that happened to the tasks, and do at once what it says."""
+        self._do(self.machine.handle(event))
 
-    def _publish(self, number: int, verdict: Verdict) -> Steps[Verdict]:
-        """A job has succeeded when its outputs are where it wants them."""
-        channels = self.plan.options.channels
-        if channels is None:
-            return verdict
-        from .publish_outputs import publish
+    def _do(self, todo: Sequence[Value]) -> None:
+        for instruction in todo:
+            self._AT_ONCE[type(instruction)](self, instruction)
 
-        attempt = self.folder.attempt(number)
-        done = yield from publish(channels, attempt, self.engine, self.context, self.progressed, self._asked_to_stop)
-        for words in done.notes:
-            self._happened("waiting", reason=words)
-        if done.stopped:
-            return Verdict(STOPPED, "stopped while its outputs were brought away")
-        return Verdict(FAILED, done.error) if done.error else verdict
+    # Starting
 
-    def _give_back(self, number: int, counted_as: str, reason: str) -> dict[str, Any]:
-        """The end of our part: the next attempt is another's."""
-        record = {"again": counted_as, "attempt": number, "retries": dict(self.retries), "started": self.began, "reason": reason}
-        self.folder.hand_on(record)
-        return record
-
-    def _attempt(self, number: int) -> Steps[tuple[str, Verdict]]:
-        """One attempt; answers who is to blame for its end (user, platform, stopped) and the verdict."""
-        options = self.plan.options
-        self.number = number
-        path = self.folder.attempt(number)
-        # By another driver, who is gone.
+    def _prepare(self, instruction: PrepareAttempt) -> Sequence[Value]:
+        path = self.folder.attempt(instruction.number)
         begun = (self.resumes or self.engine.traits.can_be_driven_on) and os.path.isdir(path)
         make_folders(path, exist_ok=begun)
         self.folder.keep_reserve(path)
-        attempt = self._current = Attempt(
+        self._attempt = Attempt(
             plan=self.plan,
-            number=number,
+            number=instruction.number,
             folder=path,
             checkpoints=self.folder.file(layout.CHECKPOINTS),
             context=self.context,
             descriptors=self.descriptors,
         )
-        self.stop_sent, self.killed = "", False
-        if self._asked_to_stop() and not begun:
-            return "stopped", Verdict(STOPPED, "stopped before it started")
+        self._requests()
+        return self.machine.handle(AttemptPrepared(begun))
+
+    def _launch(self, _instruction: LaunchTasks) -> Steps[Sequence[Value]]:
+        attempt = self._attempt
+        assert attempt is not None
         try:
             notes = list((yield from self.engine.start(attempt, lambda: self._asked_to_stop() or self.preempted)))
         except (PailotError, OSError) as error:
-            yield from self._end_tasks(attempt)
-            if self._asked_to_stop():
-                return "stopped", Verdict(STOPPED, "stopped before it started")
-            self.exit_status = getattr(error, "exit_status", None)
-            return "stopped", Verdict(FAILED, f"it could not be started: {self._words(error)}")
+            self._requests()
+            return self.machine.handle(StartFailed(self._words(error), getattr(error, "exit_status", None)))
         self.began = self.began or self.engine.first_task_began or time.time()
-        if self.folder.durable or number > self.first:
-            self._set_state(RUNNING, number)
+        if self.folder.durable or attempt.number > self.first:
+            self._set_state(RUNNING, attempt.number)
         told = {"notes": notes} if notes else {}
-        self._happened("resumed" if self.resumes else "started", attempt=number, tasks=self.plan.task_count, **told)
-        self.watcher.started(number, notes)
-        deadline = time.monotonic() + options.max_run_seconds if options.max_run_seconds else None
-        return (yield from self._drive(attempt, deadline))
+        self._happened("resumed" if self.resumes else "started", attempt=attempt.number, tasks=self.plan.task_count, **told)
+        self.watcher.started(attempt.number, notes)
+        return self.machine.handle(AttemptStarted(time.monotonic()))
 
     def _words(self, error: PailotError | OSError) -> str:
         if is_full(error):
@@ -214,105 +222,142 @@ class Driver:
             return str(error)
         return f"{error.strerror} ({error.filename})" if error.filename else str(error)
 
-    def _drive(self, attempt: Attempt, deadline: float | None) -> Steps[tuple[str, Verdict]]:
-        tally = Tally(self.rules)
-        unclaimed = {(role.name, index) for role in self.plan.roles.values() for index in range(role.instances)}
-        cause, verdict = "user", None
-        decides_outcome = self.engine.traits.decides_outcome
-        while self.engine.alive():
-            yield self._until(deadline)
-            self._listen(attempt, unclaimed)
-            for task in self.engine.newly_ended(attempt):
-                final = task.final or {}
-                self._claimed(attempt, unclaimed, task.role, task.index)
-                self._happened("task-ended", role=task.role, index=task.index, attempt=attempt.number, **_brief(final))
-                if verdict is not None or decides_outcome:
-                    continue
-                if task.state == LOST:
-                    cause, verdict = (
-                        "platform",
-                        Verdict(
-                            FAILED,
-                            f"{task.role}:{task.index} was lost: {final.get('reason', 'its shim did not start')}",
-                            task.role,
-                            task.index,
-                        ),
-                    )
-                elif final.get("diskFull") or final.get("giveUp"):
-                    cause, verdict = (
-                        "stopped",
-                        Verdict(FAILED, f"{task.role}:{task.index}: {final['reason']}", task.role, task.index),
-                    )
-                elif final["outcome"] != "stopped":
-                    verdict = tally.add(_task_end(task.role, task.index, final))
-                if verdict is not None and self.engine.alive():
-                    self._stop(attempt, "completed")
-            if self._asked_to_stop() and (verdict is None or self._kill_now()):
-                self._stop(attempt, "user" if verdict is None else "completed")
-            elif verdict is None and self.preempted and not self.stop_sent:
-                self._stop(attempt, "preempted")
-            elif verdict is None and deadline is not None and time.monotonic() >= deadline:
-                deadline = None
-                self._stop(attempt, "timeout")
-        self._listen(attempt, unclaimed)  # to what was said between the last look and the end
-        if decides_outcome:
-            outcome = self.engine.decided(attempt) or Outcome("platform", Verdict(FAILED, "it ended without a result"))
-            self.retries.update(outcome.retries)
-            return outcome.cause, outcome.verdict
-        if verdict is None:
-            return self._verdict_of_a_stop()
-        return cause, verdict
+    # While the tasks run
 
-    def _listen(self, attempt: Attempt, unclaimed: set[tuple[str, int]]) -> None:
+    def _follow(self, _instruction: Follow) -> Steps[Sequence[Value]]:
+        attempt, machine, engine = self._attempt, self.machine.attempt, self.engine
+        assert attempt is not None
+        assert machine is not None
+        claims = Claims(machine.terms.rules)
+        while engine.alive():
+            yield self._until(machine.moment)
+            self._listen(attempt, claims)
+            for task in engine.newly_ended(attempt):
+                self._ended(attempt, claims, task)
+            self._do(self._requests())
+            if machine.moment is not None:
+                self._tell(TimePassed(time.monotonic()))
+        self._listen(attempt, claims)  # to what was said between the last look and the end
+        outcome = engine.decided(attempt)
+        if outcome is not None:
+            self._tell(EngineDecided(outcome))
+        return self.machine.handle(AllGone(int.from_bytes(os.urandom(2), "big") / 65536))
+
+    def _ended(self, attempt: Attempt, claims: Claims, task: Observed) -> None:
+        role, index, final = task.role, task.index, task.final or {}
+        self._claimed(attempt, claims, role, index)
+        self._happened("task-ended", role=role, index=index, attempt=attempt.number, **_brief(final))
+        if task.state == LOST:
+            self._tell(TaskLost(role, index, final.get("reason", "its shim did not start")))
+        else:
+            self._tell(TaskEnded(TaskEnd.from_record(role, index, final)))
+
+    def _listen(self, attempt: Attempt, claims: Claims) -> None:
         """Take in what the engine tells."""
         for event in self.engine.events():
             if event["event"] == "claimed":
-                self._claimed(attempt, unclaimed, event["role"], event["index"])
+                self._claimed(attempt, claims, event["role"], event["index"])
             self._seen(attempt, event)
 
-    def _claimed(self, attempt: Attempt, unclaimed: set[tuple[str, int]], role: str, index: int) -> None:
-        """A task was begun; the attempt has started when all are. One that has ended was begun, whatever we heard of it."""
-        if not unclaimed:
-            return
-        unclaimed.discard((role, index))
-        if not unclaimed:
+    def _claimed(self, attempt: Attempt, claims: Claims, role: str, index: int) -> None:
+        if claims.add(role, index):
             if self.folder.durable:
                 self.folder.mark_started(attempt.number)
             self.on_started()
 
-    def _verdict_of_a_stop(self) -> tuple[str, Verdict]:
-        if self.stop_sent == "timeout":
-            return "user", Verdict(
-                FAILED, f"it ran longer than its limit of {self.plan.options.max_run_seconds:g} seconds (maxRunSeconds)"
-            )
-        if self.stop_sent == "preempted":
-            return "preempted", Verdict(STOPPED, "it made room for a job with more right to the machine")
-        if self.stop_sent:
-            return "stopped", Verdict(STOPPED, "stopped by the user")
-        return "user", Verdict(FAILED, "it ended without a result")
+    def _stop_tasks(self, instruction: StopTasks) -> None:
+        if self.engine.alive():
+            assert self._attempt is not None
+            stands = self.engine.stop(self._attempt, instruction.grace_seconds, instruction.why, now=instruction.now)
+            self._tell(StopStands(stands, time.monotonic()))
 
-    def _stop(self, attempt: Attempt, why: str) -> None:
-        now = self._kill_now()
-        if self.stop_sent and (not now or self.killed):
-            return
-        self.killed = now
-        grace = self.plan.options.grace_seconds
-        asked = self.folder.record(layout.STOP)
-        if asked and why == "user":
-            grace = float(asked.get("grace", grace))
-        self.stop_sent = self.engine.stop(attempt, grace, why, now=now)
-        if why != "completed":
-            self._set_state(STOPPING, attempt.number)
-            self._happened("stopping", why=why, now=now)
+    def _show_stopping(self, instruction: ShowStopping) -> None:
+        self._set_state(STOPPING, self.number)
+        self._happened("stopping", why=instruction.why, now=instruction.now)
 
-    def _kill_now(self) -> bool:
-        return self.interrupts > 1 or os.path.exists(self.folder.file(layout.KILL))
+    def _kill_tasks(self, _instruction: KillTasks) -> Steps[Sequence[Value]]:
+        attempt = self._attempt
+        if attempt is not None and self.engine.alive():
+            self.engine.stop(attempt, 0, COMPLETED, now=True)
+            while self.engine.alive():
+                yield self._until(None)
+                self.engine.events()
+                self.engine.newly_ended(attempt)
+        return ()
 
-    def _finish(self, verdict: Verdict) -> dict[str, Any]:
-        more = {"exitStatus": self.exit_status} if self.exit_status else {}
-        record = self.folder.conclude(verdict, retries=self.retries, started=self.began, **more)
+    # Between two attempts, and at the end
+
+    def _show_retry(self, instruction: ShowRetry) -> None:
+        number, ended = instruction.number, instruction.ended
+        self._set_state(WAITING, number, reason=f"tried again: {instruction.why}")
+        decided = {"role": ended.role, "index": ended.index, "exitCode": ended.exit_code}
+        self._happened(
+            "job-retry", attempt=number, seconds=instruction.seconds, reason=ended.reason, why=instruction.why, **decided
+        )
+
+    def _pause(self, instruction: Pause) -> Steps[Sequence[Value]]:
+        self.engine.release()
+        moment = time.monotonic() + instruction.seconds
+        while True:
+            todo = self._requests() or (self.machine.handle(PauseOver()) if time.monotonic() >= moment else ())
+            if todo:
+                return todo
+            yield moment
+
+    def _publish(self, instruction: Publish) -> Steps[Sequence[Value]]:
+        from .publish_outputs import publish
+
+        channels = self.plan.options.channels
+        assert channels is not None
+        attempt = self.folder.attempt(instruction.number)
+        done = yield from publish(channels, attempt, self.engine, self.context, self.progressed, self._asked_to_stop)
+        for words in done.notes:
+            self._happened("waiting", reason=words)
+        return self.machine.handle(PublishEnded(done.error, done.stopped))
+
+    def _hand_back(self, instruction: HandBack) -> None:
+        record = {
+            "again": instruction.counted_as,
+            "attempt": instruction.number,
+            "retries": dict(self.retries),
+            "started": self.began,
+            "reason": instruction.reason,
+        }
+        self.folder.hand_on(record)
+        self._record = record
+
+    def _finish(self, instruction: Finish) -> None:
+        more = {"exitStatus": instruction.exit_status} if instruction.exit_status else {}
+        record = self.folder.conclude(instruction.verdict, retries=self.retries, started=self.began, **more)
         self.watcher.finished(record)
-        return record
+        self._record = record
+
+    _AT_ONCE: Mapping[type[Value], Callable[[Driver, Any], Sequence[Value] | None]] = {
+        PrepareAttempt: _prepare,
+        StopTasks: _stop_tasks,
+        ShowStopping: _show_stopping,
+        ShowRetry: _show_retry,
+        HandBack: _hand_back,
+        Finish: _finish,
+    }
+    _IN_STEPS: Mapping[type[Value], Callable[[Driver, Any], Steps[Sequence[Value]]]] = {
+        LaunchTasks: _launch,
+        Follow: _follow,
+        KillTasks: _kill_tasks,
+        Pause: _pause,
+        Publish: _publish,
+    }
+
+    def abandon(self) -> None:
+        """Kill whatever of the run is there, without grace: it cannot be driven on."""
+        import signal
+
+        from ..runtime import processes
+
+        shims = dict(getattr(self.engine, "shims", {}))
+        for pid in shims:
+            processes.kill_all(pid)
+        processes.send(shims, signal.SIGKILL)
 
     # Waiting
 
@@ -323,6 +368,22 @@ class Driver:
 
     def _asked_to_stop(self) -> bool:
         return bool(self.interrupts) or os.path.exists(self.folder.file(layout.STOP))
+
+    def _requests(self) -> Sequence[Value]:
+        """What others want of the run, told to the machine; returns what it says."""
+        todo: Sequence[Value] = ()
+        if self._asked_to_stop():
+            todo = self.machine.handle(self._stop_request())
+        if self.preempted:
+            todo = (*todo, *self.machine.handle(PreemptAsked()))
+        return todo
+
+    def _stop_request(self) -> StopAsked:
+        now = self.interrupts > 1 or os.path.exists(self.folder.file(layout.KILL))
+        if self._request is None or self._request.now != now:
+            grace = (self.folder.record(layout.STOP) or {}).get("grace")
+            self._request = StopAsked(grace_seconds=None if grace is None else float(grace), now=now)
+        return self._request
 
     def _until(self, deadline: float | None) -> float | None:
         if self.engine.changes() is not None:
@@ -342,7 +403,7 @@ class Driver:
         elif kind in ("retry", "held"):
             details = {key: value for key, value in event.items() if key != "event"}
             self._happened(f"task-{kind}", **details)
-        elif kind == "state" and not self.stop_sent:
+        elif kind == "state" and not self.stopping:
             self._set_state(event["state"], attempt.number, reason=event["reason"])
             self._happened("state", state=event["state"], reason=event["reason"])
             if event["reason"]:
@@ -372,9 +433,24 @@ def full_disk(error: BaseException, folder: str) -> str:
     return DISK_FULL
 
 
-def _task_end(role: str, index: int, final: Mapping[str, Any]) -> TaskEnd:
-    return TaskEnd(
-        role, index, final["outcome"] == "succeeded", final.get("exitCode"), final.get("signal"), final.get("reason", "")
+def _terms(plan: Plan, engine: Engine) -> RunTerms:
+    options = plan.options
+    decided_elsewhere = engine.traits.decides_outcome
+    rules = tuple(
+        RoleRule(role.name, role.instances, role.completion.min_failed, role.completion.min_succeeded)
+        for role in plan.roles.values()
+    )
+    return RunTerms(
+        AttemptTerms(
+            rules,
+            options.grace_seconds,
+            options.max_run_seconds,
+            decided_elsewhere,
+            retry.PLATFORM if decided_elsewhere else retry.USER,
+        ),
+        plan.job_retry_count,
+        options.retry_delay_seconds,
+        publishes=options.channels is not None,
     )
 
 

@@ -93,10 +93,8 @@ def drive_on(folder: JobFolder) -> dict[str, Any] | None:
         def waiting(words: str) -> None:
             folder.note("waiting", reason=words)
 
-        driver = Driver(folder, plan, create_engine(_job(folder).engine, EngineContext(waiting)), context)
-        driver.first = max(0, folder.attempts() - 1)
-        driver.retries = _used(folder)
-        driver.began = _began(folder)
+        engine, last = create_engine(_job(folder).engine, EngineContext(waiting)), max(0, folder.attempts() - 1)
+        driver = Driver(folder, plan, engine, context, first=last, retries=_used(folder), began=_began(folder))
         return drive(driver, interruptible=False)
     finally:
         os.close(lock)
@@ -130,8 +128,8 @@ def _follow(folder: JobFolder, told: int) -> None:
     engine = create_engine(job.engine, EngineContext(patience_seconds=PATIENCE_SECONDS, give_up=lambda: os._exit(0)))
     kept = kept_for(settings.home, folder)
     context = LaunchContext(hidden=kept.hidden, cache=settings.cache, home=settings.home)
-    driver = Driver(folder, plan_to_follow(folder, kept), engine, context, _FirstLook(told))
-    driver.resumes, driver.began = True, _began(folder)
+    plan, watcher = plan_to_follow(folder, kept), _FirstLook(told)
+    driver = Driver(folder, plan, engine, context, watcher, began=_began(folder), resumes=True)
     record_end(Index(index_path(settings.home)), job.id, drive(driver))
     os.close(lock)
 

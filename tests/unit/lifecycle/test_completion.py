@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict, judge
+from pailot.lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict, outcome_of_stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     Decision = tuple[str, str | None, int | None, int | None] | None
 
@@ -30,6 +30,14 @@ def model(rules: Sequence[RoleRule], ended: Sequence[TaskEnd]) -> Decision:
     open_tasks = {(rule.name, index) for rule in rules for index in range(rule.instances)}
     open_tasks -= {(end.role, end.index) for end in ended}
     return None if open_tasks else ("SUCCEEDED", None, None, 0)
+
+
+def judge(rules: Iterable[RoleRule], ended: Iterable[TaskEnd]) -> Verdict | None:
+    """The verdict over ends in the order in which they happened; None while the job goes on."""
+    tally = Tally(rules)
+    for end in ended:
+        tally.add(end)
+    return tally.verdict
 
 
 def decision(verdict: Verdict | None) -> Decision:
@@ -223,6 +231,12 @@ def test_the_reason_says_which_task_how_and_by_which_rule(rule: RoleRule, ends: 
     assert verdict.reason == reason
 
 
+def test_the_first_end_of_a_task_counts() -> None:
+    rules = [RoleRule("a", 2, 2, 2)]
+    assert judge(rules, [fate("a", 0, True), fate("a", 0, True)]) is None
+    assert decision(judge(rules, [fate("a", 0, True), fate("a", 0, False), fate("a", 1, True)])) == ("SUCCEEDED", "a", 1, 0)
+
+
 def test_a_task_killed_by_a_signal_has_no_exit_code() -> None:
     assert decision(judge([RoleRule("a", 1, 1, 1)], [TaskEnd("a", 0, False, signal=15)])) == ("FAILED", "a", 0, None)
 
@@ -231,3 +245,40 @@ def test_a_task_killed_by_a_signal_has_no_exit_code() -> None:
 def test_an_end_of_a_task_that_the_job_does_not_have_is_refused(stranger: TaskEnd) -> None:
     with pytest.raises(ValueError, match=f"no task {stranger.role}:{stranger.index}"):
         judge([RoleRule("a", 1, 1, 1)], [stranger])
+
+
+@pytest.mark.parametrize(
+    ("record", "end"),
+    [
+        ({"outcome": "succeeded", "exitCode": 0}, TaskEnd("a", 0, True, 0)),
+        ({"outcome": "failed", "exitCode": 3, "reason": "exited with 3"}, TaskEnd("a", 0, False, 3, None, "exited with 3")),
+        ({"outcome": "failed", "signal": 9, "reason": None}, TaskEnd("a", 0, False, None, 9)),
+        ({"outcome": "stopped", "exitCode": 143, "unknown": []}, TaskEnd("a", 0, False, 143, stopped=True)),
+        ({"outcome": "failed", "diskFull": True, "reason": "full"}, TaskEnd("a", 0, False, reason="full", hopeless=True)),
+        ({"outcome": "failed", "giveUp": True, "diskFull": False}, TaskEnd("a", 0, False, hopeless=True)),
+    ],
+)
+def test_an_end_is_read_from_its_record(record: dict[str, object], end: TaskEnd) -> None:
+    assert TaskEnd.from_record("a", 0, record) == end
+
+
+@pytest.mark.parametrize(
+    ("why", "limit", "cause", "state", "reason"),
+    [
+        ("user", None, "stopped", "STOPPED", "stopped by the user"),
+        ("launcher-lost", 5, "stopped", "STOPPED", "stopped by the user"),
+        ("timeout", 5, "user", "FAILED", "it ran longer than its limit of 5 seconds (maxRunSeconds)"),
+        ("timeout", None, "user", "FAILED", "it ran longer than its limit (maxRunSeconds)"),
+        ("preempted", 5, "preempted", "STOPPED", "it made room for a job with more right to the machine"),
+        ("", 5, "user", "FAILED", "it ended without a result"),
+    ],
+)
+def test_the_reason_for_a_stop_is_the_outcome_of_what_no_task_decided(
+    why: str, limit: float | None, cause: str, state: str, reason: str
+) -> None:
+    outcome = outcome_of_stop(why, limit)
+    assert (outcome.cause, outcome.verdict) == (cause, Verdict(state, reason))
+
+
+def test_an_end_that_nothing_explains_is_blamed_as_the_driver_says() -> None:
+    assert outcome_of_stop("", None, "platform").cause == "platform"

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.lifecycle import retry
-from pailot.lifecycle.retry import PLATFORM_LIMIT, delay, next_attempt, next_task_attempt, why_not, why_not_task
+from pailot.lifecycle.retry import LAUNCH_TRIES, PLATFORM_LIMIT, delay, launch_delay, next_attempt, why_not
 
 JITTER = st.floats(0, 1, exclude_max=True)
 COUNT = st.integers(0, 20)
@@ -68,6 +67,12 @@ def test_what_the_platform_did_is_not_held_against_the_user() -> None:
     assert next_attempt("user", used_user=0, used_platform=PLATFORM_LIMIT, job_retry_count=1)
 
 
+def test_every_cause_has_its_end() -> None:
+    assert next_attempt("user", used_user=1, used_platform=0, job_retry_count=1) is None
+    assert next_attempt("platform", used_user=0, used_platform=PLATFORM_LIMIT, job_retry_count=9) is None
+    assert next_attempt("stopped", used_user=0, used_platform=0, job_retry_count=9) is None
+
+
 def test_the_words() -> None:
     def reason(cause: str, *counts: int) -> str:
         permit = next_attempt(cause, *counts)
@@ -85,11 +90,8 @@ def test_the_words() -> None:
     assert why_not("stopped", 9) == "not tried again: it was stopped"
 
 
-def test_tasks_have_their_own_count() -> None:
-    assert [bool(next_task_attempt(used, 2)) for used in range(4)] == [True, True, False, False]
-    assert next_task_attempt(0, 2) == retry.Retry("user", "retry 1 of 2 (taskRetryCount: 2)")
-    assert next_task_attempt(0, 0) is None
-    assert why_not_task(2) == "not tried again: all retries are used up (taskRetryCount: 2)"
+def test_a_cluster_is_asked_to_start_a_task_ten_times_ever_later() -> None:
+    assert [launch_delay(tries) for tries in range(1, LAUNCH_TRIES + 2)] == [0, 1, 2, 4, 8, 15, 15, 15, 15, None, None]
 
 
 def test_an_unknown_cause_is_refused() -> None:

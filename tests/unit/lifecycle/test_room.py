@@ -16,13 +16,18 @@ FILES = sorted((SOURCES / "pailot" / "lifecycle").glob("*.py"))
 USE_ALL = """
 import sys
 before = set(sys.modules)
-from pailot.lifecycle import completion, exit_classes, retry, states
+from pailot.lifecycle import attempt_machine, claims, completion, exit_classes, retry, run_machine, states
 loaded = set(sys.modules) - before
-rooms = "completion exit_classes retry states".split()
+rooms = "attempt_machine claims completion exit_classes retry run_machine states".split()
 assert loaded <= {"__future__", "pailot", "pailot.errors", "pailot.values", "pailot.lifecycle",
     *("pailot.lifecycle." + name for name in rooms)}, loaded
-rules = [completion.RoleRule("worker", 2, 1, None)]
-assert completion.judge(rules, [completion.TaskEnd("worker", 1, False, 3)]).state == states.FAILED
+rules = (completion.RoleRule("worker", 2, 1, None),)
+end = attempt_machine.TaskEnded(completion.TaskEnd("worker", 1, False, 3))
+run = run_machine.RunMachine(run_machine.RunTerms(attempt_machine.AttemptTerms(rules, 30.0), 0, 1.0))
+for event in (run_machine.AttemptPrepared(False), run_machine.AttemptStarted(0.0), end, attempt_machine.AllGone()):
+    run.handle(event)
+assert run.finished.verdict.state == states.FAILED
+assert claims.Claims(rules).add("worker", 1) is False
 assert exit_classes.classify(exit_classes.End(1), "\\x1b[31mImportError: x").code == 232
 assert exit_classes.classify(exit_classes.End(None, 9), "").code == 137
 assert retry.delay(3, 1, 0) == 2
@@ -32,7 +37,7 @@ assert retry.next_attempt("user", 0, 0, 1).counted_as == "user"
 
 def test_the_room_has_its_files() -> None:
     assert {file.name for file in FILES} >= set(
-        "__init__.py completion.py exit_table.py exit_classes.py retry.py states.py".split()
+        "__init__.py attempt_machine.py completion.py exit_table.py exit_classes.py retry.py run_machine.py states.py".split()
     )
 
 

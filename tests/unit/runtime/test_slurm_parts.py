@@ -74,4 +74,4 @@ def test_slots_of_a_plain_and_a_heterogeneous_job() -> None:
 )
 def test_what_slurms_states_mean_without_a_result(state: str, asked: bool, cause: str, verdict: str) -> None:
     found = ending(state, asked)
-    assert (found[0], found[1].state) == (cause, verdict)
+    assert (found.cause, found.verdict.state) == (cause, verdict)

@@ -11,14 +11,14 @@ import os
 import time
 from collections import deque
 
-from ...lifecycle.completion import Verdict
-from ...lifecycle.states import FAILED, STOPPED, UNKNOWN
+from ...lifecycle.completion import Outcome, Verdict, outcome_of_stop
+from ...lifecycle.states import FAILED, STOPPED, TIMEOUT, UNKNOWN
 from ...runfolder import layout
 from ...runfolder.atomic_json import read_record, write_record
 from ...runfolder.records import StopRecord
 from ...runfolder.stop_reason import claim_stop
 from ..contract import Engine, EngineError, Unreachable
-from ..observation import ENDED, Observed, Outcome
+from ..observation import ENDED, Observed
 from ..traits import OPENPAI
 from .local_copy import Mirror
 
@@ -130,9 +130,8 @@ class OpenpaiEngine(Engine):
         """How the server says it has ended; it has retried as often as it should."""
         verdict = self._verdict or Verdict(FAILED, "the server has not said how it ended")
         stop = StopRecord.read(os.path.join(attempt.folder, layout.STOP))
-        if stop is not None and stop.why == "timeout" and verdict.state == STOPPED:
-            seconds = attempt.plan.options.max_run_seconds
-            verdict = Verdict(FAILED, f"it ran longer than its limit of {seconds:g} seconds (maxRunSeconds)")
+        if stop is not None and stop.why == TIMEOUT and verdict.state == STOPPED:
+            verdict = outcome_of_stop(TIMEOUT, attempt.plan.options.max_run_seconds).verdict
         return Outcome("stopped", verdict, self._retries)
 
     # Ending

@@ -7,7 +7,7 @@ import os
 import time
 
 from ...data import ml_folders, ml_mounts
-from ...lifecycle.completion import Verdict
+from ...lifecycle.completion import Outcome, Verdict
 from ...lifecycle.states import FAILED, RUNNING, UNKNOWN, WAITING
 from ...runfolder import layout
 from ...runfolder.atomic_json import read_lines, read_record, write_record
@@ -16,7 +16,7 @@ from ...runtime.slurm.driver import ending
 from ...settings import Settings
 from ..contract import Engine, EngineError
 from ..local.engine import bring, copy_code, whose_work
-from ..observation import ENDED, LOST, Observation, Observed, Outcome
+from ..observation import ENDED, LOST, Observation, Observed
 from ..observation import RUNNING as TASK_RUNS
 from ..preparation import workdir
 from ..preparation.child_registry import CHILDREN
@@ -423,7 +423,7 @@ class SlurmEngine(Engine):
         if not seen.final:
             self.final_since = None
             if self.ended_at is not None and now - self.ended_at > LOCK_SECONDS:
-                self._end(Outcome(*ending("CANCELLED", self.asked_to_stop == "user")))
+                self._end(ending("CANCELLED", self.asked_to_stop == "user"))
             return
         if self.final_since is None:
             self.final_since = now
@@ -442,7 +442,7 @@ class SlurmEngine(Engine):
         if self.requeued:
             return Outcome("platform", Verdict(FAILED, "Slurm requeued the job, and what was begun is not begun again in place"))
         if seen.state == "GONE" and (self.asked_to_stop or self.ended_at is not None):
-            return Outcome(*ending("CANCELLED", self.asked_to_stop == "user"))
+            return ending("CANCELLED", self.asked_to_stop == "user")
         if not self.began and seen.state in ("FAILED", "COMPLETED"):
             words = _last_line(os.path.join(self.folder, layout.DRIVER_LOG))
             if (
@@ -458,7 +458,7 @@ class SlurmEngine(Engine):
         if seen.state == "GONE":
             words = f"Slurm does not know job {self.job} any more, and its driver left no result"
             return Outcome("platform", Verdict(FAILED, words))
-        return Outcome(*ending(seen.state, self.asked_to_stop == "user"))
+        return ending(seen.state, self.asked_to_stop == "user")
 
     def _requeued(self) -> None:
         """Begun, and waiting again: somebody requeued it, or the controller lost its memory. It is not begun twice."""

@@ -66,7 +66,7 @@ class Running(Watcher):
         driver = self.driver
         if driver is None:
             return {}
-        state = "WAITING" if driver.began is None else "STOPPING" if driver.stop_sent in ("user", "preempted") else "RUNNING"
+        state = "WAITING" if driver.began is None else "STOPPING" if driver.stopping in ("user", "preempted") else "RUNNING"
         return {"state": state, "attempt": driver.number, "started": driver.began, "retries": dict(driver.retries)}
 
     def started(self, attempt: int, notes: list[str]) -> None:
@@ -412,10 +412,9 @@ class Keeper:
                 running.happened(folder.note("waiting", reason=words))
 
             engine = running.engine = create_engine(self.engine, EngineContext(waiting, many_runs=True))
-            driver = running.driver = Driver(folder, plan_codec.decode(plan), engine, context_of(order["context"]), running)
-            driver.first = order["attempt"]
-            driver.retries = dict(order["retries"])
-            driver.began = order["began"]
+            so_far = {"first": order["attempt"], "retries": order["retries"], "began": order["began"]}
+            context = context_of(order["context"])
+            driver = running.driver = Driver(folder, plan_codec.decode(plan), engine, context, running, **so_far)
             driver.descriptors = (running.lock,)
             self.by_engine[engine] = running
             running.steps = driver.steps()

@@ -1,4 +1,5 @@
-"""The driver of one attempt, as the batch script of its allocation: starts the steps, applies the completion policy, ends them.
+"""The driver of one attempt, as the batch script of its allocation: starts the steps, watches them, ends them. What to do when
+is decided by `lifecycle.attempt_machine`.
 
 Two files tie it to whoever follows the job, from whichever machine: `orders` is written there and read here, `events` the
 other way round. Both are there before the job is: a network file system shows what an existing file gained, but may not
@@ -17,7 +18,23 @@ import signal
 import time
 
 from ...lifecycle import retry, states
-from ...lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
+from ...lifecycle.attempt_machine import (
+    AllGone,
+    AttemptMachine,
+    AttemptOver,
+    AttemptTerms,
+    CannotRun,
+    ClusterEnds,
+    GiveUp,
+    LimitNear,
+    StopAsked,
+    StopStands,
+    StopTasks,
+    TaskEnded,
+    TaskLost,
+    TimePassed,
+)
+from ...lifecycle.completion import Outcome, RoleRule, TaskEnd, Verdict
 from ...lifecycle.waits import milliseconds
 from ...runfolder import layout
 from ...runfolder.atomic_json import append_line, read_lines, read_record, write_record
@@ -30,10 +47,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from ...values import Value
+
 LOOK_SECONDS = 5.0
 """So often the orders are read without a signal that asks for it."""
-LAUNCH_TRIES = 10
-LONGEST_DELAY = 15.0
 END_SECONDS = 30.0
 """Beyond the grace: then what does not end is left to Slurm."""
 
@@ -56,16 +73,12 @@ class Driver:
         self.payload: dict[str, Any] = read_record(os.path.join(folder, layout.PAYLOAD)) or {}
         self.events = os.path.join(folder, layout.DRIVER_EVENTS)
         self.tasks: list[Runner] = []
-        self.tally = Tally([RoleRule(*each) for each in self.payload.get("rules", ())])
-        self.cause, self.verdict = "user", None if self.payload else Verdict(states.FAILED, "there is no payload")
+        self.machine: AttemptMachine
         self.stop: dict[str, Any] = {}
+        """What every step was told about stopping."""
         self.signals: set[int] = set()
-        self.foreign = ""
-        self.went = False
+        self.ending = self.went = self.given_up = False
         self.wake = -1
-        self.deadline: float | None = None
-        self.give_up: float | None = None
-        self.limit: float | None = None
 
     def run(self) -> int:
         """To the result; answers what the batch script exits with."""
@@ -78,7 +91,10 @@ class Driver:
                 return 0
             self._note("began", job=self.job, host=step.node_name(), pid=os.getpid(), python=_python())
             self._listen()
+            self.machine = AttemptMachine(self._terms(), time.monotonic())
             self._read_orders()
+            if not self.payload:
+                self._tell(CannotRun("there is no payload"))
             if not self.stop:
                 self._start()
                 self._drive()
@@ -88,6 +104,25 @@ class Driver:
             return status
         finally:
             os.close(lock)
+
+    def _terms(self) -> AttemptTerms:
+        payload = self.payload
+        return AttemptTerms(
+            tuple(RoleRule(*each) for each in payload.get("rules", ())),
+            float(payload.get("graceSeconds", 0)),
+            payload.get("maxRunSeconds"),
+            without_result=retry.PLATFORM,
+            end_seconds=END_SECONDS,
+        )
+
+    def _tell(self, event: Value) -> None:
+        """Tell the machine what happened, and do what it says."""
+        for instruction in self.machine.handle(event):
+            if isinstance(instruction, StopTasks):
+                self._stop_tasks(instruction)
+            else:
+                assert isinstance(instruction, GiveUp)
+                self._give_up()
 
     # Once only
 
@@ -109,7 +144,8 @@ class Driver:
         if "began" not in earlier and (not self.root or restarts in ("", "0")):
             return False
         how = "requeued it" if restarts not in ("", "0") else "started it twice"
-        self._result("platform", Verdict(states.FAILED, f"Slurm {how}, and what was begun is not begun again in place"))
+        verdict = Verdict(states.FAILED, f"Slurm {how}, and what was begun is not begun again in place")
+        self._result(Outcome(retry.PLATFORM, verdict))
         return True
 
     # Starting
@@ -120,7 +156,7 @@ class Driver:
         except Unsealable as error:
             with open(os.path.join(self.folder, "unsealable"), "w"):
                 pass  # the next attempt is not sealed
-            self._decide("platform", Verdict(states.FAILED, f"{error}; the next attempt does without"))
+            self._tell(CannotRun(f"{error}; the next attempt does without"))
             return
         payload = self.payload
         rooms = allocation.slots(self.environment)
@@ -128,8 +164,6 @@ class Driver:
         for number, task in enumerate(payload["tasks"]):
             slot = rooms[task["component"]].pop(0)
             self.tasks.append(Runner(self, number, task, slot, alone=alone))
-        if payload["maxRunSeconds"]:
-            self.deadline = time.monotonic() + payload["maxRunSeconds"]
         for runner in self.tasks:
             runner.launch()
 
@@ -226,16 +260,11 @@ class Driver:
             self._serve()
             self._read_orders()
             self._look_at_signals()
-            if self.verdict is None and self.deadline is not None and time.monotonic() >= self.deadline:
-                self.deadline = None
-                self.stop_all("timeout")
+            self._tell(TimePassed(time.monotonic()))
+            if self.given_up:
+                return
             if not self.went and not self.stop and all(each.place for each in self.tasks):
                 self._go()
-            if self.give_up is not None and time.monotonic() >= self.give_up:
-                self._note("given-up", tasks=[each.name for each in self.tasks if each.alive])
-                for each in self.tasks:
-                    each.kill()
-                return
 
     def _serve(self) -> None:
         poller = select.poll()
@@ -249,7 +278,7 @@ class Driver:
                 poller.register(each.writer, select.POLLOUT)
                 readers[each.writer] = each
         now = time.monotonic()
-        moments = [now + LOOK_SECONDS, self.deadline, self.limit, self.give_up, *(each.again_at for each in self.tasks)]
+        moments = [now + LOOK_SECONDS, self.machine.moment, *(each.again_at for each in self.tasks)]
         for descriptor, _ in poller.poll(milliseconds(min(moment for moment in moments if moment is not None) - now)):
             if descriptor == self.wake:
                 os.read(self.wake, 4096)
@@ -263,9 +292,7 @@ class Driver:
         """A step says something."""
         kind = event["event"]
         if kind == "unfit":
-            self._decide(
-                "platform", Verdict(states.FAILED, f"{runner.name} cannot start: {event['reason']}", runner.role, runner.index)
-            )
+            self._tell(CannotRun(f"{runner.name} cannot start: {event['reason']}", runner.role, runner.index))
         elif kind in ("claimed", "running", "retry", "held"):
             event.pop("lastLines", None)
             self._note(**event)
@@ -276,67 +303,52 @@ class Driver:
         if final is None:
             final = {"outcome": "lost", "reason": "its step ended without a record", "exitCode": None}
             self._note("task", role=role, index=index, state="lost", final=final)
-            if not self.foreign:
-                reason = f"{runner.name} was lost: {final['reason']}"
-                self._decide("platform", Verdict(states.FAILED, reason, role, index))
-            return
-        self._note("task", role=role, index=index, state="ended", final=final)
-        if self.verdict is not None or final["outcome"] == "stopped":
-            return
-        if final.get("diskFull") or final.get("giveUp"):
-            self._decide("stopped", Verdict(states.FAILED, f"{runner.name}: {final['reason']}", role, index))
-            return
-        succeeded = final["outcome"] == "succeeded"
-        end = TaskEnd(role, index, succeeded, final.get("exitCode"), final.get("signal"), final.get("reason", ""))
-        verdict = self.tally.add(end)
-        if verdict is not None:
-            self._decide("user", verdict)
+            self._tell(TaskLost(role, index, final["reason"]))
+        else:
+            self._note("task", role=role, index=index, state="ended", final=final)
+            self._tell(TaskEnded(TaskEnd.from_record(role, index, final)))
 
     def never_started(self, runner: Runner) -> None:
         """srun could not start a step, time after time."""
-        reason = f"{runner.name} could not be started: srun failed {LAUNCH_TRIES} times ({runner.last_words()})"
-        self._decide("platform", Verdict(states.FAILED, reason, runner.role, runner.index))
-
-    def _decide(self, cause: str, verdict: Verdict) -> None:
-        if self.verdict is None:
-            self.cause, self.verdict = cause, verdict
-            self.stop_all("completed")
+        reason = f"{runner.name} could not be started: srun failed {runner.tries} times ({runner.last_words()})"
+        self._tell(CannotRun(reason, runner.role, runner.index))
 
     # Stopping
 
-    def stop_all(self, why: str, grace: float | None = None, *, now: bool = False) -> None:
+    def _stop_tasks(self, instruction: StopTasks) -> None:
         """The reason is written first, then every step is told."""
-        if self.stop and (self.stop["now"] or not now):
-            return
-        grace = float(self.payload["graceSeconds"]) if grace is None else grace
-        standing = claim_stop(self.folder, why, grace)
+        grace, now = instruction.grace_seconds, instruction.now
+        standing = claim_stop(self.folder, instruction.why, grace)
         self.stop = {"why": standing, "grace": grace, "now": now}
         if now:
             with open(os.path.join(self.folder, layout.KILL), "w"):
                 pass
         self._note("stopping", why=standing, now=now)
-        self.give_up = time.monotonic() + (0 if now else grace) + END_SECONDS
+        self.machine.handle(StopStands(standing, time.monotonic()))
         for each in self.tasks:
             each.again_at = None
             each.say({"stop": self.stop})
 
+    def _give_up(self) -> None:
+        self.given_up = True
+        self._note("given-up", tasks=[each.name for each in self.tasks if each.alive])
+        for each in self.tasks:
+            each.kill()
+
     def _read_orders(self) -> None:
         for order in read_lines(os.path.join(self.folder, layout.DRIVER_ORDERS)):
-            if order["order"] == "stop" and (self.verdict is None or order["now"]):
-                self.stop_all(order["why"], float(order["grace"]), now=bool(order["now"]))
+            if order["order"] == "stop":
+                self._tell(StopAsked(order["why"], float(order["grace"]), bool(order["now"])))
 
     def _look_at_signals(self) -> None:
-        if signal.SIGUSR2 in self.signals and not self.stop:
-            self.limit = self._moment_of_limit()
-        if self.limit is not None and time.monotonic() >= self.limit and not self.stop:
-            self.foreign = "timeout"
-            self.stop_all("timeout")
-        if signal.SIGTERM in self.signals and self.foreign != "ended":
+        if signal.SIGUSR2 in self.signals:
+            self._tell(LimitNear(self._moment_of_limit(), "it was stopped before it reached Slurm's time limit for the job"))
+        if signal.SIGTERM in self.signals and not self.ending:
             # Slurm ends the job, and will kill us soon. Why, it says only afterwards: whoever follows the job asks it.
-            self.foreign = "ended"
-            if self.verdict is None:
+            self.ending = True
+            if self.machine.outcome is None:
                 self._note("ending")
-            self.stop_all("user")
+            self._tell(ClusterEnds("it was ended by Slurm"))
         self.signals.clear()
 
     def _moment_of_limit(self) -> float:
@@ -350,27 +362,22 @@ class Driver:
     # The end
 
     def _finish(self) -> int:
-        if self.verdict is None:
-            self.cause, self.verdict = self._verdict_of_a_stop()
-        return self._result(self.cause, self.verdict)
+        (over,) = self.machine.handle(AllGone())
+        assert isinstance(over, AttemptOver)
+        return self._result(over.outcome)
 
-    def _verdict_of_a_stop(self) -> tuple[str, Verdict]:
-        why = self.stop.get("why")
-        if self.foreign == "ended":
-            return "foreign", Verdict(states.STOPPED, "it was ended by Slurm")
-        if why == "timeout":
-            if self.foreign:
-                return "user", Verdict(states.FAILED, "it was stopped before it reached Slurm's time limit for the job")
-            limit = self.payload["maxRunSeconds"]
-            return "user", Verdict(states.FAILED, f"it ran longer than its limit of {limit:g} seconds (maxRunSeconds)")
-        if why == "preempted":
-            return "preempted", Verdict(states.FAILED, "it made room for another job")
-        if why:
-            return "stopped", Verdict(states.STOPPED, "stopped by the user" if why == "user" else f"stopped ({why})")
-        return "platform", Verdict(states.FAILED, "it ended without a result")
-
-    def _result(self, cause: str, verdict: Verdict) -> int:
-        self._note("result", durable=True, **_result(cause, verdict))
+    def _result(self, outcome: Outcome) -> int:
+        verdict = outcome.verdict
+        self._note(
+            "result",
+            durable=True,
+            cause=outcome.cause,
+            state=verdict.state,
+            reason=verdict.reason,
+            role=verdict.role,
+            index=verdict.index,
+            exitCode=verdict.exit_code,
+        )
         if verdict.state == states.SUCCEEDED:
             return 0
         code = verdict.exit_code or 0
@@ -525,10 +532,12 @@ class Runner:
             return
         if self.begun:
             self._ended(read_record(os.path.join(self.folder, layout.FINAL)))
-        elif self.tries >= LAUNCH_TRIES:
-            self.driver.never_started(self)
         else:
-            self.again_at = time.monotonic() + min(retry.delay(self.tries, 1, 0), LONGEST_DELAY)
+            seconds = retry.launch_delay(self.tries)
+            if seconds is None:
+                self.driver.never_started(self)
+            else:
+                self.again_at = time.monotonic() + seconds
 
     def _ended(self, final: dict[str, Any] | None) -> None:
         if not self.over:
@@ -586,33 +595,22 @@ class Runner:
             os.close(log)
 
 
-def ending(state: str, asked: bool) -> tuple[str, Verdict]:
+def ending(state: str, asked: bool) -> Outcome:
     """What a state of Slurm's means for an attempt that has no result of its own; `asked`: we had asked it to stop."""
     state = state.rstrip("+").partition(" ")[0].partition(",")[0]
     if asked:
-        return "stopped", Verdict(states.STOPPED, "stopped by the user")
+        return Outcome(retry.STOPPED, Verdict(states.STOPPED, "stopped by the user"))
     if state in ("TIMEOUT", "DEADLINE"):
-        return "user", Verdict(states.FAILED, "Slurm ended it at its time limit")
+        return Outcome(retry.USER, Verdict(states.FAILED, "Slurm ended it at its time limit"))
     if state == "PREEMPTED":
-        return "preempted", Verdict(states.FAILED, "Slurm made room for another job")
+        return Outcome(retry.PREEMPTED, Verdict(states.FAILED, "Slurm made room for another job"))
     if state == "OUT_OF_MEMORY":
-        return "user", Verdict(states.FAILED, "Slurm ended it because it used more memory than it asked for")
+        return Outcome(retry.USER, Verdict(states.FAILED, "Slurm ended it because it used more memory than it asked for"))
     if state == "NODE_FAIL":
-        return "platform", Verdict(states.FAILED, "a node of its allocation failed")
+        return Outcome(retry.PLATFORM, Verdict(states.FAILED, "a node of its allocation failed"))
     if state == "CANCELLED":
-        return "stopped", Verdict(states.STOPPED, "it was cancelled in Slurm (scancel)")
-    return "platform", Verdict(states.FAILED, f"its driver ended without a result (Slurm says {state})")
-
-
-def _result(cause: str, verdict: Verdict) -> dict[str, Any]:
-    return {
-        "cause": cause,
-        "state": verdict.state,
-        "reason": verdict.reason,
-        "role": verdict.role,
-        "index": verdict.index,
-        "exitCode": verdict.exit_code,
-    }
+        return Outcome(retry.STOPPED, Verdict(states.STOPPED, "it was cancelled in Slurm (scancel)"))
+    return Outcome(retry.PLATFORM, Verdict(states.FAILED, f"its driver ended without a result (Slurm says {state})"))
 
 
 def _python() -> str:
