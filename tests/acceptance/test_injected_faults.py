@@ -42,8 +42,9 @@ extras:
 SURELY = {
     "Keeper-_obey", "Keeper-_start", "Keeper-_resume", "Keeper-_step", "Keeper-_watch", "Keeper-_stop", "Keeper-_finished",
     "Keeper-_let_go", "Keeper-_round", "Keeper-_timeout", "Keeper-_send", "Keeper-_flush", "Keeper-_hear",
-    "Running-started", "Running-happened", "Driver-steps", "Driver-_attempt", "Driver-_drive", "Driver-_finish", "Driver-_stop",
-    "LocalEngine-starting", "LocalEngine-_fork", "LocalEngine-changes", "LocalEngine-alive", "LocalEngine-close",
+    "Running-started", "Running-happened", "Driver-steps", "Driver-_prepare", "Driver-_launch", "Driver-_follow",
+    "Driver-_finish", "Driver-_stop_tasks",
+    "LocalEngine-start", "LocalEngine-_fork", "LocalEngine-changes", "LocalEngine-alive", "LocalEngine-close",
     "LocalEngine-child_ended", "LocalEngine-newly_ended", "LocalEngine-stop",
     "Dispatcher-_start", "Dispatcher-_order_start",
     "Dispatcher-_finish", "Dispatcher-_spawn_finish", "Dispatcher-_decide", "Notices-of_change", "Notices-_post",
@@ -124,7 +125,7 @@ def test_no_fault_of_one_job_reaches_another(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "prefixes"),
-    [((), ("Driver-",)), (("--detach",), ("Driver-steps", "Driver-_drive", "LocalEngine-starting", "LocalEngine-newly_ended"))],
+    [((), ("Driver-",)), (("--detach",), ("Driver-steps", "Driver-_follow", "LocalEngine-start", "LocalEngine-newly_ended"))],
     ids=["launcher", "supervisor"],
 )
 def test_a_run_whose_driver_meets_a_fault_has_a_verdict(tmp_path: Path, options: tuple[str, ...], prefixes: tuple[str]) -> None:

@@ -8,13 +8,14 @@ import json
 import os
 import re
 import resource
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pailot.runtime import cgroups
-from pailot.runtime.shim import Shim, run_and_exit
+from pailot.runtime.shim import Shim, fork_shim, run_and_exit
 from pailot.runtime.shim_events import Channel
 from pailot.runtime.task_spec import Task
 
@@ -32,7 +33,7 @@ def ran(tmp_path: Path, first: Callable[[], object] = lambda: None, status: int 
     task = Task("main", 0, str(folder), str(work), environment, attempt_folder=str(tmp_path), **details)
     channel = Channel()
     liveness, alive = os.pipe()
-    pid = os.fork()
+    pid = fork_shim()
     if pid == 0:
         os.close(alive)
         first()
@@ -55,6 +56,15 @@ def test_a_task_stopped_between_its_callbacks_and_its_commands_has_not_succeeded
     assert end["stop"] == "user"
     assert not (tmp_path / "work" / "ran").exists()
     assert (tmp_path / "work" / "outcome").read_text() == "stopped\n"
+
+
+def test_a_shim_that_is_to_stop_before_it_listens_stops_its_task(tmp_path: Path) -> None:
+    def stop() -> None:
+        (tmp_path / "stop.json").write_text(json.dumps({"why": "user", "grace": 30}))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    assert ran(tmp_path, stop, main="touch ran")["outcome"] == "stopped"
+    assert not (tmp_path / "work" / "ran").exists()
 
 
 def test_a_task_that_ended_well_before_the_stop_was_seen_has_succeeded(tmp_path: Path) -> None:

@@ -67,8 +67,8 @@ def inject() -> None:
     driver = classes()["Driver"]
     make = driver.__init__  # type: ignore[misc]  # of a class, not of an object
 
-    def made(self: Any, folder: Any, plan: Any, engine: Any, *more: Any) -> None:
-        make(self, folder, plan, engine, *more)
+    def made(self: Any, folder: Any, plan: Any, engine: Any, *more: Any, **options: Any) -> None:
+        make(self, folder, plan, engine, *more, **options)
         engine.job_of_test = plan.name
 
     driver.__init__ = made  # type: ignore[misc]  # as above
@@ -76,6 +76,8 @@ def inject() -> None:
         name, _, method = step.partition("-")
         each = classes()[name]
         setattr(each, method, _faulty(getattr(each, method), step, named, once))
+    for table in (driver._AT_ONCE, driver._IN_STEPS):  # type: ignore[attr-defined]  # by which instructions are carried out
+        table.update({instruction: getattr(driver, function.__name__) for instruction, function in table.items()})
 
 
 def _faulty(function: Callable[..., Any], step: str, named: dict[str, str], once: set[str]) -> Callable[..., Any]:

@@ -49,6 +49,18 @@ SUCCEEDED, FAILED, STOPPED = "succeeded", "failed", "stopped"
 _found: dict[tuple[str, str], str] = {}
 
 
+def fork_shim() -> int:
+    """Fork a process that becomes a shim. A SIGTERM waits until the shim listens: before that it would kill it."""
+    pid = -1
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
+    try:
+        pid = os.fork()
+    finally:
+        if pid:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
+    return pid
+
+
 def run_and_exit(task: Task, channel: int, liveness: int) -> NoReturn:
     """Be the shim of a task in this (forked) process; never returns."""
     status = 1
@@ -422,6 +434,7 @@ class Shim:
         self.wake = reader
         self.poller.register(reader, select.POLLIN)
         self.poller.register(self.liveness, select.POLLIN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))  # `fork_shim` has blocked it
 
     def _heard_signal(self, *_: object) -> None:
         self.signalled = True

@@ -13,7 +13,7 @@ from ...runfolder.atomic_json import DISK_FULL, DISK_FULL_STATUS, claim, write_r
 from ...runfolder.careful_files import make_folders
 from ...runfolder.stop_reason import claim_stop
 from ...runtime import cgroups, cleanup, processes
-from ...runtime.shim import run_and_exit, which
+from ...runtime.shim import fork_shim, run_and_exit, which
 from ...runtime.shim_events import Channel
 from ..contract import Engine, EngineError
 from ..observation import ENDED, Observed, observe_task
@@ -456,7 +456,7 @@ class LocalEngine(Engine):
     # Shims
 
     def _fork(self, task: Task, descriptors: Sequence[int]) -> None:
-        pid = os.fork()
+        pid = fork_shim()
         if pid == 0:
             gc.disable()
             channel, liveness = self.channel.writer, self._liveness

@@ -18,7 +18,7 @@ from ...runfolder.atomic_json import read_record, write_record
 from ...runfolder.stop_reason import claim_stop
 from .. import processes
 from ..ports import Ports
-from ..shim import run_and_exit
+from ..shim import fork_shim, run_and_exit
 from ..shim_events import Channel
 from ..task_spec import Task
 from .folder_sync import Tree
@@ -154,7 +154,7 @@ class Step:
             self.over = True
             return
         os.makedirs(os.path.join(self.attempt_folder, layout.TASKS), exist_ok=True)
-        self.shim = os.fork()
+        self.shim = fork_shim()
         if self.shim == 0:
             if self.alive >= 0:
                 os.close(self.alive)
