@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .client.errors import Denied, NotFound, Refused, Unreachable, WireError
     from .data.errors import DataError
     from .engines.contract import EngineError
-    from .errors import PailotError
+    from .errors import NoSuchRun, PailotError
     from .loading import plan
     from .planning import Plan
     from .protocol import InvalidJob, Problem
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from .settings import BadSetting
     from .store import StoreError
     from .userruns.launch import Conflict
-    from .userruns.queries import NoSuchRun
 
 _HOMES = {
     "plan": "loading",
@@ -43,7 +42,7 @@ _HOMES = {
     "DataError": "data.errors",
     "EngineError": "engines.contract",
     "Conflict": "userruns.launch",
-    "NoSuchRun": "userruns.queries",
+    "NoSuchRun": "errors",
     "BadSetting": "settings",
     "StoreError": "store",
     "Denied": "client.errors",

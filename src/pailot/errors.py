@@ -1,4 +1,4 @@
-"""The base of every error that Pailot raises on purpose, and the hint that a message ends with."""
+"""The base of every error that Pailot raises on purpose, one that many rooms raise, and the hint that a message ends with."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ MOST_KNOWN = 1_000
 
 class PailotError(Exception):
     """Base of every error that Pailot raises on purpose. Its text is one line for the user."""
+
+
+class NoSuchRun(PailotError):
+    """There is no run of that name or id."""
+
+    def __init__(self, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        """What the server calls it, where one was asked."""
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

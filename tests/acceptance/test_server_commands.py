@@ -75,7 +75,8 @@ def alike(value: Any) -> Any:
         return [alike(each) for each in value]
     if isinstance(value, dict):
         own = {key: each is None for key, each in value.items() if key in OWN and key not in ("server", "url")}
-        return {key: own.get(key, None if key in OWN else alike(each)) for key, each in sorted(value.items())}
+        shared = {key: each for key, each in sorted(value.items()) if key != "notes"}  # of an engine, to who runs it himself
+        return {key: own.get(key, None if key in OWN else alike(each)) for key, each in shared.items()}
     return value
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 
 from ..errors import PailotError
+from .main import OK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,35 +14,58 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..client.api import Client
+    from ..views.base import View
+    from ..views.connections import Connections
+    from ..views.local import LocalRuns
+    from ..views.server import ServerRuns
 
 
 def add_server_option(parser: ArgumentParser) -> None:
     parser.add_argument("--server", metavar="URL", help="ask this server; 'none': the runs of this machine")
 
 
-def client_of(args: Namespace) -> Client | None:
-    """The server that the option, `PAILOT_SERVER` or the last login names; None for local runs."""
+def runs_of(args: Namespace) -> LocalRuns | ServerRuns:
+    """The runs of the server that the option, `PAILOT_SERVER` or the last login names; else those of this machine."""
     from ..client.credentials import chosen
 
     login = chosen(args.server)
     if login is None:
-        return None
-    from ..client.api import Client
+        from ..views.local import LocalRuns
 
-    return Client(login.server, login.token, login.user)
+        return LocalRuns()
+    from ..views.connections import Connections
+    from ..views.server import ServerRuns
+
+    return ServerRuns(Connections(login.server, login.token, login.user))
+
+
+def need_server(args: Namespace) -> ServerRuns:
+    """The same, where nothing can be done without a server."""
+    runs = runs_of(args)
+    if runs.connections is None:
+        raise PailotError("no server is chosen: pailot login ADDRESS, or name one with --server or PAILOT_SERVER")
+    return runs
 
 
 def need_client(args: Namespace) -> Client:
-    """The same, where nothing can be done without one."""
-    client = client_of(args)
-    if client is None:
-        raise PailotError("no server is chosen: pailot login ADDRESS, or name one with --server or PAILOT_SERVER")
-    return client
+    """That server itself."""
+    return need_server(args).connections.mine
 
 
 def job_name(client: Client, name: str) -> str:
     """`user~name`, as servers call a job; a bare name is the caller's."""
     return name if "~" in name else f"{client.user}~{name}"
+
+
+def print_submitted(view: View, connections: Connections, *, json: bool) -> int:
+    """That a job is on the server now; its name is printed so that the next command can use it."""
+    if json:
+        shown = view.record()
+        print_json({**{key: shown.get(key) for key in ("name", "id", "user", "folder")}, "server": connections.server})
+    else:
+        short = view.id.removeprefix(f"{connections.user}~")
+        print(f"{short} is submitted; pailot logs -f {short}")
+    return OK
 
 
 def read_password(file: str | None, prompt: str) -> str:

@@ -303,7 +303,7 @@ class Client:
         limit: int | None = None,
     ) -> tuple[int, bytes]:
         """As `log`, and the offset of the first byte: it is beyond the one asked for where that was rotated away."""
-        path = self._log_path(job, role, index, stream, attempt, task_attempt)
+        path = self.log_path(job, role, index, stream, attempt, task_attempt)
         headers = {"Accept": "text/plain"}
         if offset or limit is not None:
             headers["Range"] = f"bytes={offset}-" + ("" if limit is None else str(offset + limit - 1))
@@ -347,7 +347,7 @@ class Client:
         `after` is the id of the last piece seen, or ATTEMPT.TASK_ATTEMPT.OFFSET of any place. Without an attempt every retry
         is followed, from the latest on; with one, that alone.
         """
-        path = self._log_path(job, role, index, stream, attempt, task_attempt)
+        path = self.log_path(job, role, index, stream, attempt, task_attempt)
         for event in self._follow(f"{path}&follow=true", after, http, **options):
             if event is None:
                 yield None
@@ -383,7 +383,8 @@ class Client:
 
     # Inside
 
-    def _log_path(self, job: str, role: str, index: int, stream: str, attempt: int | None, task_attempt: int | None) -> str:
+    def log_path(self, job: str, role: str, index: int, stream: str, attempt: int | None, task_attempt: int | None) -> str:
+        """Where a log is below the API."""
         query = {"stream": stream, "attempt": attempt, "taskAttempt": task_attempt}
         return f"/jobs/{_part(job)}/logs/{_part(role)}/{index}{_query(query)}"
 

@@ -413,7 +413,7 @@ class Team:
         if follows:
             more["after"] = [{"name": each.name, "on": each.on, "state": each.state or None} for each in follows]
         if not self.policy.may_read(caller, record):  # where its logs are is nobody else's business either
-            shown["folder"] = None
+            shown |= {"folder": None, "lastLines": []}
             for task in (task for role in shown["taskRoles"].values() for task in role["tasks"]):
                 task["logs"] = {}
         return {**shown, **more}

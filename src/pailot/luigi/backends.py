@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from ..errors import NoSuchRun
 from ..lifecycle.states import FINAL_JOB_STATES
 from ..sdk.errors import RunError
 from ..settings import Settings
@@ -84,7 +85,6 @@ class Here:
 
     def latest(self, name: str) -> Started | None:
         from ..sdk.local_runs import get
-        from ..userruns.queries import NoSuchRun
 
         try:
             found = get(name)
@@ -130,7 +130,6 @@ class There:
         return found[1] if found else None
 
     def _get(self, name: str) -> Started | None:
-        from ..userruns.queries import NoSuchRun
 
         try:
             return self._started(self._client.get(name))

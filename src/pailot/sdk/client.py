@@ -9,7 +9,7 @@ from ..client.errors import NotFound, Refused
 from ..errors import PailotError
 from ..userruns.launch import Conflict
 from ..views.connections import Connections
-from ..views.server import ServerView
+from ..views.server import ServerRuns
 from .job import prepared
 from .run import Run
 
@@ -32,27 +32,27 @@ class Client:
         login = credentials.chosen(server)
         if login is None:
             raise PailotError("no server is known; name one, set PAILOT_SERVER, or use pailot login")
-        self._connections = Connections(login.server, token or login.token, "" if token else login.user)
+        self._runs = ServerRuns(Connections(login.server, token or login.token, "" if token else login.user))
 
     @classmethod
     def over(cls, connections: Connections) -> Self:
         """A client that uses these connections."""
         made = cls.__new__(cls)
-        made._connections = connections
+        made._runs = ServerRuns(connections)
         return made
 
     @property
     def _wire(self) -> Wire:
-        return self._connections.mine
+        return self._runs.connections.mine
 
     @property
     def server(self) -> str:
-        return self._connections.server
+        return self._runs.connections.server
 
     @property
     def user(self) -> str:
         """Whose token it is."""
-        return self._connections.user
+        return self._runs.connections.user
 
     def run(
         self,
@@ -87,9 +87,7 @@ class Client:
             if error.status == 409:
                 raise Conflict(str(error)) from None
             raise
-        if "~" not in full:
-            full = f"{self.user}~{full or read.name}"
-        return Run(ServerView(self._connections, full))
+        return Run(self._runs.find(full or read.name))
 
     def _send(self, folder: str, below: str = "", *, quiet: bool) -> str:
         import warnings
@@ -111,7 +109,7 @@ class Client:
 
     def get(self, name: str) -> Run:
         """A job by `user~name`, or by the name alone if it is yours; raises NoSuchRun."""
-        found = ServerView(self._connections, name if "~" in name else f"{self.user}~{name}")
+        found = self._runs.find(name)
         found.record()
         return Run(found)
 
@@ -125,37 +123,7 @@ class Client:
         users: Sequence[str] = (),
     ) -> Iterator[Run]:
         """Jobs, newest first: in one of these states, with this text in the name, with these labels."""
-        import json
-
-        wanted = dict(labels or {})
-        text = json.dumps(wanted) if wanted else ""
-        query = {"state": list(states), "keyword": keyword, "labels": text, "username": list(users)}
-        found = offset = 0
-        while limit is None or found < limit:
-            page = self._wire.jobs(**query, offset=offset, limit=100)
-            for each in page:
-                full = f"{each['username']}~{each['name'].rpartition('~')[2]}"
-                if wanted and not wanted.items() <= self._labels(full, each).items():
-                    continue
-                yield Run(ServerView(self._connections, full))
-                found += 1
-                if found == limit:
-                    return
-            offset += len(page)
-            if len(page) < 100:
-                return
-
-    def _labels(self, full: str, item: Mapping[str, Any]) -> Mapping[str, str]:
-        """Of a job of the list; an OpenPAI knows nothing of them, but keeps the job file."""
-        if "labels" in item:
-            return dict(item["labels"])
-        from ..protocol.yaml import YamlError, parse
-        from ..views.openpai import labels_in
-
-        try:
-            return labels_in(parse(self._wire.config(full)).root)
-        except (Refused, YamlError):
-            return {}  # it is not told, or not of this version
+        return map(Run, self._runs.search(states, keyword, labels, limit, users))
 
     def close(self) -> None:
         self._wire.close()

@@ -52,9 +52,11 @@ def _watch(run: Run, timeout: float | None, quit: Quit, transfers: Transfers) ->
     waiting = Thread(target=wait, name=f"wait for {run.name}", daemon=True)
     waiting.start()
     try:
-        while waiting.is_alive():
+        while True:
             waiting.join(DRAW_SECONDS)
             _draw(run, shown, time.monotonic() - began, transfers.latest)
+            if not waiting.is_alive():
+                break
     except BaseException:  # Ctrl-C
         quit.set()
         raise

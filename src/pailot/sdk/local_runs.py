@@ -6,7 +6,7 @@ import os
 from threading import Semaphore
 
 from .. import loading
-from ..views.local import LocalView
+from ..views.local import LocalRuns, LocalView
 from .job import prepared
 from .run import Run
 
@@ -96,31 +96,11 @@ async def run_async(job: model.Job | str | os.PathLike[str], **options: Any) -> 
 
 def get(name: str) -> Run:
     """A run of this machine by id, `user~name` or name (then the latest); raises NoSuchRun."""
-    from ..userruns.queries import find
-
-    row, folder = find(name, loading.current_user())
-    return Run(LocalView(row.id, row.name, folder.path))
+    return Run(LocalRuns().find(name))
 
 
 def runs(
     *, states: Sequence[str] = (), keyword: str = "", labels: Mapping[str, str] | None = None, limit: int | None = None
 ) -> Iterator[Run]:
     """Runs of this machine, newest first: in one of these states, with this text in the name, with these labels."""
-    from ..userruns.queries import open_index, refresh
-
-    wanted = dict(labels or {})
-    with open_index() as index:
-        found, before = 0, None
-        while limit is None or found < limit:
-            page = index.page((), keyword, None, 200, before)
-            if not page:
-                return
-            before = page[-1].id
-            for row in page:
-                row = refresh(row, index) if states else row
-                if (states and row.state not in states) or any((row.labels or {}).get(k) != v for k, v in wanted.items()):
-                    continue
-                yield Run(LocalView(row.id, row.name, row.folder))
-                found += 1
-                if found == limit:
-                    return
+    return map(Run, LocalRuns().search(states, keyword, labels, limit))

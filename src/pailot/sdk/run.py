@@ -91,7 +91,7 @@ class Run:
         """The job that runs, without its secrets."""
         from .job import without_secrets
 
-        return without_secrets(self.view.source())
+        return without_secrets(self.view.file())
 
     # Waiting
 

@@ -229,6 +229,8 @@ SCHEMAS: dict[str, Schema] = {
         retries=WHOLE,
         exitCode=maybe(WHOLE),
         reason=maybe(TEXT),
+        task=maybe(TEXT),
+        lastLines=many(TEXT),
         taskRoles=by_name(
             record(tasks=many(record(index=WHOLE, state=TEXT, exitCode=maybe(WHOLE), attempts=WHOLE, ports=OBJECT)))
         ),

@@ -8,7 +8,7 @@ import time
 
 from ..engines.observation import is_free
 from ..engines.registry import traits_of_run
-from ..errors import PailotError
+from ..errors import NoSuchRun
 from ..lifecycle.completion import Verdict
 from ..lifecycle.waits import capped
 from ..runfolder import journal, layout
@@ -23,6 +23,7 @@ from .run_folder import JobFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from ..runtime.strays import Found
@@ -34,10 +35,6 @@ SMALL_FILES_BYTES = 32 * 1024
 UNFOUND = "a process that clears its environment is not found"
 MOST_NAMED = 5
 """So many tasks or processes are named in a reason."""
-
-
-class NoSuchRun(PailotError):
-    """There is no run of that name or number."""
 
 
 def open_index() -> Index:
@@ -188,11 +185,11 @@ def describe(
     verdict = folder.verdict() or {}
     last = max(0, folder.attempts() - 1)
     shown = last if attempt is None else attempt
+    over = verdict.get("state", "")
+    placed = Placement.of(folder.attempt(shown))
     roles = {}
     for name, role in (plan or folder.plan()).get("taskRoles", {}).items():
-        roles[name] = {
-            "tasks": [_task(folder, shown, name, index, verdict.get("state", "")) for index in range(role["instances"])]
-        }
+        roles[name] = {"tasks": [_task(folder, shown, name, index, over, placed) for index in range(role["instances"])]}
     return {
         "name": row.name,
         "id": row.id,
@@ -208,9 +205,19 @@ def describe(
         "engine": row.engine,
         "tags": list(row.tags or ()),
         "labels": dict(row.labels or {}),
+        **_decisive(folder, verdict, last),
         "folder": folder.path,
         "taskRoles": roles,
     }
+
+
+def _decisive(folder: JobFolder, verdict: Mapping[str, Any], attempt: int) -> dict[str, Any]:
+    """The task that decided how a run ended, as its verdict says, and the last lines that it printed."""
+    role, index = verdict.get("role"), verdict.get("index")
+    if role is None or index is None:
+        return {"task": None, "lastLines": []}
+    final = TaskRecord.final(folder.task(attempt, role, index))
+    return {"task": f"{role}:{index}", "lastLines": list(final.last_lines) if final else []}
 
 
 def explain(row: JobRow | JobRecord, folder: JobFolder) -> list[str]:
@@ -257,12 +264,11 @@ def task_attempts(folder: JobFolder, attempt: int, role: str, index: int) -> int
     return layout.begun_attempts(folder.task(attempt, role, index))
 
 
-def _task(folder: JobFolder, attempt: int, role: str, index: int, over: str) -> dict[str, Any]:
-    """One task; `over` is the state in which the run has ended, or empty."""
+def _task(folder: JobFolder, attempt: int, role: str, index: int, over: str, placed: Placement) -> dict[str, Any]:
+    """One task; `over` is the state in which the run has ended, or empty, `placed` where the tasks of the attempt are."""
     path = folder.task(attempt, role, index)
     final = TaskRecord.final(path)
     count = task_attempts(folder, attempt, role, index)
-    placed = Placement.of(folder.attempt(attempt))
     last = layout.task_attempt_folder(path, max(0, count - 1))
     held = TaskRecord.held(path) if final is None else None
     state = final.outcome.upper() if final else "HELD" if held else "RUNNING" if count else "WAITING"

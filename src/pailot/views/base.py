@@ -4,77 +4,137 @@ from __future__ import annotations
 
 from ..errors import PailotError, suggestion
 from ..values import Value
+from .log_pieces import as_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any, Protocol, TypeAlias
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from .cancellation import Quit
+    from .log_pieces import Line, Piece
 
-    Line: TypeAlias = tuple[str, int, str]
-    """Role, index, text without its end."""
-
-    class View(Protocol):
-        """What a Run asks; every call may come from any thread, and one that waits ends early when `quit` is set."""
-
-        name: str
-        id: str
-
-        def record(self) -> dict[str, Any]:
-            """What `pailot show --json` prints, with `task` and `lastLines` of the task that decided."""
-
-        def wait(self, timeout: float | None, quit: Quit) -> bool:
-            """Until the run is over; False when the time is up first."""
-
-        def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
-            """What happened so far, then what happens, until the run is over."""
-
-        def lines(self, which: Which, follow: bool, quit: Quit) -> Iterator[Line]:
-            """What tasks printed; with `follow` from the first attempt on, and to the end of the run."""
-
-        def stop(self, now: bool) -> None:
-            """Ask the run to stop."""
-
-        def delete(self) -> None:
-            """Remove the record of a run that is over."""
-
-        def source(self) -> str:
-            """The job file, secrets masked."""
+MOST_FOLLOWED = 200
+"""Where each task that is followed needs a connection of its own, so many are followed at once."""
 
 
 class Which(Value):
-    """Whose lines are wanted. None: of every role, every task, the latest attempt of the job, every attempt of a task."""
+    """Whose output is wanted. None: of every role, every task, the latest attempt of the job, every attempt of a task."""
 
     role: str | None = None
     index: int | None = None
     stream: str = "all"
     attempt: int | None = None
     task_attempt: int | None = None
+    since: int = 0
+    """The first attempt of the job that is followed, where none is named."""
 
 
-def tasks_in(record: Mapping[str, Any], which: Which, name: str) -> list[tuple[str, int]]:
-    """The tasks whose logs are meant."""
-    roles = record["taskRoles"]
-    if which.role is not None and which.role not in roles:
-        raise PailotError(f"'{name}' has no role '{which.role}'{suggestion(which.role, roles)}")
-    if which.attempt is not None and not 0 <= which.attempt <= record["attempt"]:
-        raise PailotError(f"'{name}' has no attempt {which.attempt}: it has 0 to {record['attempt']}")
-    tasks = [
-        (role, task["index"])
-        for role, node in roles.items()
-        for task in node["tasks"]
-        if which.role in (None, role) and which.index in (None, task["index"])
+class Why(Value):
+    """Why a run is in the state it is in, in sentences."""
+
+    name: str
+    state: str
+    lines: tuple[str, ...]
+
+
+class View:
+    """A run, looked at. Every call may come from any thread, and one that waits ends early when `quit` is set."""
+
+    name: str
+    id: str
+
+    def record(self, attempt: int | None = None) -> dict[str, Any]:
+        """What `pailot show --json` prints; with an attempt, the tasks as they were in that one."""
+        raise NotImplementedError
+
+    def summary(self) -> Mapping[str, Any]:
+        """`name`, `id`, `state` and `reason`, where the tasks are not needed."""
+        return self.record()
+
+    def wait(self, timeout: float | None, quit: Quit) -> bool:
+        """Until the run is over; False when the time is up first."""
+        raise NotImplementedError
+
+    def journal(self) -> list[dict[str, Any]]:
+        """What happened so far, as `pailot events --json` prints it."""
+        raise NotImplementedError
+
+    def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
+        """What happened so far, then what happens, until the run is over."""
+        raise NotImplementedError
+
+    def pieces(self, which: Which, follow: bool, quit: Quit, record: Mapping[str, Any] | None = None) -> Iterator[Piece]:
+        """What tasks printed; with `follow` from the attempt `which.since` on, and to the end of the run.
+
+        `record` is what is known of the run, if it was asked for just now.
+        """
+        raise NotImplementedError
+
+    def lines(self, which: Which, follow: bool, quit: Quit) -> Iterator[Line]:
+        """The same in whole lines."""
+        return as_lines(self.pieces(which, follow, quit))
+
+    def log_address(self, which: Which) -> str | None:
+        """Where the log of one attempt of a task can be read over the network."""
+        return None
+
+    def why(self) -> Why:
+        """Why it is in the state it is in."""
+        raise NotImplementedError
+
+    tells_why = False
+    """Whether somebody tells what it waits for, while it does."""
+
+    def reasons_to_wait(self, quit: Quit) -> Iterator[Sequence[str]]:
+        """While it waits: what for, each time that changes."""
+        return iter(())
+
+    def stop(self, now: bool) -> None:
+        """Ask the run to stop."""
+        raise NotImplementedError
+
+    def delete(self) -> None:
+        """Remove the record of a run that is over."""
+        raise NotImplementedError
+
+    def file(self) -> str:
+        """The job file, secrets masked."""
+        raise NotImplementedError
+
+
+def tasks_in(tasks: Mapping[str, Sequence[int]], latest: int, which: Which, name: str) -> list[tuple[str, int]]:
+    """The tasks whose output is meant, out of the indexes of each role; `latest` is the last attempt of the job."""
+    if which.role is not None and which.role not in tasks:
+        raise PailotError(f"'{name}' has no role '{which.role}'{suggestion(which.role, tasks)}")
+    if which.attempt is not None and not 0 <= which.attempt <= latest:
+        raise PailotError(f"'{name}' has no attempt {which.attempt}: it has 0 to {latest}")
+    found = [
+        (role, index)
+        for role, indexes in tasks.items()
+        for index in indexes
+        if which.role in (None, role) and which.index in (None, index)
     ]
-    if not tasks:
+    if not found:
         raise PailotError(f"'{name}' has no task {which.role or 'any'}:{'any' if which.index is None else which.index}")
-    return tasks
+    return found
 
 
-def warn_of_gap(task: str, missing: int) -> None:
-    """Tell that lines are missing before the next one."""
-    import warnings
+def attempts_wanted(which: Which, count: int) -> Sequence[int]:
+    """Which attempts of a task to read, of so many."""
+    if which.task_attempt is None:
+        return range(count)
+    return (which.task_attempt,) if 0 <= which.task_attempt < count else ()
 
-    from ..runfolder.logs import gap_words
 
-    warnings.warn(gap_words(task, missing), RuntimeWarning, stacklevel=2)
+def no_attempt(which: Which, tasks: Sequence[tuple[str, int]], name: str) -> PailotError:
+    """The error where none of the tasks has had the attempt that was asked for."""
+    task = f"{tasks[0][0]}:{tasks[0][1]}" if len(tasks) == 1 else "any of these tasks"
+    return PailotError(f"'{name}' has no attempt {which.task_attempt} of {task}")
+
+
+def settled(which: Which, latest: int, follow: bool) -> Which:
+    """With the attempt of the job named where only one can be meant."""
+    if which.attempt is None and (which.task_attempt is not None or not follow):
+        return which.replace(attempt=latest)
+    return which

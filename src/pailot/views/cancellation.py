@@ -9,18 +9,26 @@ from ..lifecycle.waits import milliseconds
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from threading import RLock
 
 
 class Quit:
-    """Ends a wait from another thread. It takes descriptors only where something is waited for with one."""
+    """Ends a wait from another thread. It takes a lock and descriptors only where something is waited for with them."""
 
     def __init__(self) -> None:
-        from threading import RLock
-
         self.is_set = False
-        self._lock = RLock()  # a signal handler may set it while it is being looked at
         self._then: list[Callable[[], object]] = []
         self._pipe: tuple[int, int] | None = None
+        self._made: dict[str, RLock] = {}
+
+    @property
+    def _lock(self) -> RLock:
+        """Made by the first that waits, before it looks whether `set` was called: what `set` does not see looks after it."""
+        if "lock" not in self._made:
+            from threading import RLock
+
+            self._made.setdefault("lock", RLock())  # a signal handler may call `set` while it is held
+        return self._made["lock"]
 
     @property
     def reader(self) -> int:
@@ -33,10 +41,12 @@ class Quit:
             return self._pipe[0]
 
     def set(self) -> None:
+        if self.is_set:
+            return
+        self.is_set = True
+        if not self._made:
+            return  # nobody has begun to wait
         with self._lock:
-            if self.is_set:
-                return
-            self.is_set = True
             if self._pipe is not None:
                 os.write(self._pipe[1], b"!")
             told, self._then = self._then, []
@@ -61,6 +71,8 @@ class Quit:
 
     def close(self) -> None:
         """Nobody waits any more."""
+        if not self._made:
+            return
         with self._lock:
             pipe, self._pipe = self._pipe, None
         for descriptor in pipe or ():

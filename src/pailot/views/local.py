@@ -1,51 +1,61 @@
-"""A run of this machine, as its folder tells."""
+"""Runs of this machine, as their folders tell."""
 
 from __future__ import annotations
 
 import os
 import time
 
-from ..errors import PailotError, suggestion
+from ..errors import NoSuchRun, PailotError
+from ..loading import current_user
 from ..runfolder import journal, layout
-from ..userruns.inotify import Watch
+from ..runfolder.logs import Reader
+from ..userruns import queries, reattach
 from ..userruns.run_folder import JobFolder
-from .base import warn_of_gap
+from .base import View, Why, attempts_wanted, no_attempt, settled, tasks_in
+from .log_pieces import Piece
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Iterator, Mapping, Sequence
     from typing import Any
 
-    from .base import Line, Which
+    from ..store.index import JobRow
+    from ..userruns.inotify import Watch
+    from .base import Which
     from .cancellation import Quit
 
+ASK_SECONDS = 5.0
+"""How often a cluster is asked about a run that nobody drives."""
+MOST_ROWS = 1_000_000
 
-class LocalView:
+
+class LocalView(View):
     """A run of this machine: everything is read from its folder."""
 
     LOOK_SECONDS = 1.0  # how soon a driver that was killed is noticed; all else is told by the kernel
 
-    def __init__(self, run_id: str, name: str, folder: str) -> None:
+    def __init__(self, run_id: str, name: str, folder: str, row: JobRow | None = None) -> None:
+        """`row` is what the index says of it, if that was looked up just now."""
         self.id, self.name, self.folder = run_id, name, JobFolder(folder)
+        self._fresh = row
+        self._asked = -ASK_SECONDS
 
-    def record(self) -> dict[str, Any]:
-        from ..userruns.queries import NoSuchRun, describe, open_index, refresh
+    def record(self, attempt: int | None = None) -> dict[str, Any]:
+        return queries.describe(self._row(), self.folder, attempt=attempt)
 
-        with open_index() as index:
+    def summary(self) -> Mapping[str, Any]:
+        row = self._row()
+        return {**queries.listed(row), "reason": row.reason}
+
+    def _row(self) -> JobRow:
+        row, self._fresh = self._fresh, None
+        if row is not None:
+            return row
+        with queries.open_index() as index:
             row = index.get(self.id)
             if row is None:
                 raise NoSuchRun(f"the record of '{self.name}' ({self.id}) is gone")
-            found = describe(refresh(row, index), self.folder)
-        found["labels"] = dict(row.labels or {})
-        return {**found, **self._blamed()}
-
-    def _blamed(self) -> dict[str, Any]:
-        verdict = self.folder.verdict() or {}
-        role, index = verdict.get("role"), verdict.get("index")
-        if role is None:
-            return {"task": None, "lastLines": []}
-        ended = journal.end_of(self.folder.events(), role, index)
-        return {"task": f"{role}:{index}", "lastLines": ended.last_lines if ended else []}
+            return queries.refresh(row, index)
 
     def note(self, event: str, **details: Any) -> None:
         """Add something that happened to it."""
@@ -53,31 +63,47 @@ class LocalView:
 
     def wait(self, timeout: float | None, quit: Quit) -> bool:
         end = None if timeout is None else time.monotonic() + timeout
-        watch = Watch()
-        watch.add(self.folder.path)
+        self._fresh = None
+        if self.folder.verdict() is not None:
+            return True
+        watch = _watch(self.folder.path)
         try:
             while not self.is_over():
                 left = self.LOOK_SECONDS if end is None else min(self.LOOK_SECONDS, end - time.monotonic())
                 if left <= 0 or quit.is_set:
                     return False
+                if self._is_ours_to_drive():
+                    return queries.wait(self.folder, None if end is None else max(0.0, end - time.monotonic()))
                 watch.wait(left, quit.reader)
             return True
         finally:
             watch.close()
+
+    def _is_ours_to_drive(self) -> bool:
+        """Whether the run waits for somebody to drive it on; signals, which end that in time, are for the main thread alone."""
+        if self.folder.is_driven() or not reattach.goes_on(self.folder):
+            return False
+        import threading
+
+        return threading.current_thread() is threading.main_thread()
 
     def is_over(self) -> bool:
         if self.folder.verdict() is not None:
             return True
         if self.folder.is_driven():
             return False
-        from ..userruns.queries import recover
+        if reattach.goes_on(self.folder):
+            if time.monotonic() < self._asked + ASK_SECONDS:
+                return False
+            self._asked = time.monotonic()
+        return queries.recover(self.folder) is not None
 
-        return recover(self.folder) is not None
+    def journal(self) -> list[dict[str, Any]]:
+        return [event.to_json() for event in self.folder.events()]
 
     def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
         tail = journal.Tail.of_run(self.folder.path)
-        watch = Watch()
-        watch.add(self.folder.path)
+        watch = _watch(self.folder.path)
         try:
             while not quit.is_set:
                 over = self.is_over()
@@ -89,110 +115,143 @@ class LocalView:
         finally:
             watch.close()
 
-    def lines(self, which: Which, follow: bool, quit: Quit) -> Iterator[Line]:
-        roles, role, index = self.folder.plan().get("taskRoles", {}), which.role, which.index
-        if role is not None and role not in roles:
-            raise PailotError(f"'{self.name}' has no role '{role}'{suggestion(role, roles)}")
-        tasks = [
-            (name, number)
-            for name, node in roles.items()
-            for number in range(node["instances"])
-            if role in (None, name) and index in (None, number)
-        ]
-        if not tasks:
-            raise PailotError(f"'{self.name}' has no task {role or 'any'}:{index}")
+    def pieces(self, which: Which, follow: bool, quit: Quit, record: Mapping[str, Any] | None = None) -> Iterator[Piece]:
+        roles = self.folder.plan().get("taskRoles", {})
+        if not roles:
+            kept = f"their logs are below {self.folder.file(layout.ATTEMPTS)}"
+            raise PailotError(f"{self.folder.file(layout.PLAN)} is damaged or missing, so that its tasks are not known; {kept}")
         latest = max(0, self.folder.attempts() - 1)
-        if which.attempt is not None and not 0 <= which.attempt <= latest:
-            raise PailotError(f"'{self.name}' has no attempt {which.attempt}: it has 0 to {latest}")
-        if which.task_attempt is not None or not follow:
-            which = which.replace(attempt=latest if which.attempt is None else which.attempt)
-        return self._lines(tasks, which, follow, quit)
+        tasks = tasks_in({name: range(node["instances"]) for name, node in roles.items()}, latest, which, self.name)
+        return self._pieces(tasks, settled(which, latest, follow), follow, quit)
 
-    def _lines(self, tasks: list[tuple[str, int]], which: Which, follow: bool, quit: Quit) -> Iterator[Line]:
-        attempt = which.attempt or 0
-        logs: dict[tuple[str, int, int], _Log] = {}
-        watch = Watch()
-        watch.add(self.folder.path)
-        watch.add(self.folder.file(layout.ATTEMPTS))
+    def _pieces(self, tasks: list[tuple[str, int]], which: Which, follow: bool, quit: Quit) -> Iterator[Piece]:
+        attempt = which.since if which.attempt is None else which.attempt
+        logs: dict[tuple[str, int, int], Reader] = {}
+        watch = _watch(self.folder.path, self.folder.file(layout.ATTEMPTS)) if follow else None
+        found = which.task_attempt is None
         try:
             while True:
-                over = not follow or self.is_over()  # looked at first: what is read below is then all there is
+                over = watch is None or self.is_over()  # looked at first: what is read below is then all there is
                 last = over or self.folder.attempts() - 1 > attempt
                 for role, index in tasks:
-                    yield from self._new_lines(attempt, role, index, which, logs, watch, last)
+                    found |= yield from self._new_pieces(attempt, role, index, which, logs, watch)
                 if last and self.folder.attempts() - 1 > attempt and which.attempt is None:
                     attempt += 1
                     logs.clear()
                     continue
-                if last or quit.is_set:
+                if last and not found:
+                    raise no_attempt(which, tasks, self.name)
+                if last or watch is None or quit.is_set:
                     return
                 watch.wait(self.LOOK_SECONDS, quit.reader)
         finally:
-            watch.close()
+            if watch is not None:
+                watch.close()
 
-    def _new_lines(
+    def _new_pieces(
         self,
         attempt: int,
         role: str,
         index: int,
         which: Which,
-        logs: dict[tuple[str, int, int], _Log],
-        watch: Watch,
-        last: bool,
-    ) -> Iterator[Line]:
-        from ..userruns.queries import task_attempts
-
+        logs: dict[tuple[str, int, int], Reader],
+        watch: Watch | None,
+    ) -> Generator[Piece, None, bool]:
+        """What is new in the logs of a task; returns whether any of its attempts is wanted."""
         task = self.folder.task(attempt, role, index)
-        for parent in (os.path.dirname(os.path.dirname(task)), os.path.dirname(task), task, os.path.join(task, layout.ATTEMPTS)):
-            watch.add(parent)
-        count = task_attempts(self.folder, attempt, role, index)
-        if which.task_attempt is not None and last and not 0 <= which.task_attempt < count:
-            raise PailotError(f"'{self.name}' has no attempt {which.task_attempt} of {role}:{index}")
-        for number in range(count) if which.task_attempt is None else {which.task_attempt} & set(range(count)):
+        if watch is not None:
+            tasks = os.path.dirname(task)
+            for folder in (os.path.dirname(tasks), tasks, task, os.path.join(task, layout.ATTEMPTS)):
+                watch.add(folder)
+        wanted = attempts_wanted(which, queries.task_attempts(self.folder, attempt, role, index))
+        for number in wanted:
             folder = layout.task_attempt_folder(task, number)
-            watch.add(folder)
-            log = logs.setdefault((role, index, number), _Log(folder, which.stream))
-            for text in log.new(f"{role}:{index}", last=last):
-                yield role, index, text
+            if watch is not None:
+                watch.add(folder)
+            log = logs.setdefault((role, index, number), Reader(folder, which.stream))
+            while True:
+                data, missing = log.read()
+                if data or missing:
+                    yield Piece(role, index, attempt, number, data, missing)
+                if not data:
+                    break
+        return bool(wanted)
+
+    def why(self) -> Why:
+        row = self._row()
+        return Why(row.name, row.state, tuple(queries.explain(row, self.folder)))
 
     def stop(self, now: bool) -> None:
         if self.folder.verdict() is None:
+            self._fresh = None
             grace = (self.folder.plan().get("options") or {}).get("graceSeconds", 30)
             self.folder.ask_to_stop(grace=grace, now=now)
 
     def delete(self) -> None:
-        from ..userruns.queries import open_index
         from ..userruns.retention import remove
 
         if not self.is_over():
             raise PailotError(f"'{self.name}' is still running; stop it first")
-        with open_index() as index:
+        with queries.open_index() as index:
             row = index.get(self.id)
         if row is not None:
             remove([row])
 
-    def source(self) -> str:
-        return self.folder.read_text(layout.JOB_FILE)
+    def file(self) -> str:
+        try:
+            return self.folder.read_text(layout.JOB_FILE)
+        except UnicodeDecodeError:
+            raise PailotError(f"{self.folder.file(layout.JOB_FILE)} is damaged: it cannot be run again from there") from None
 
 
-class _Log:
-    """One log file and how far it was read."""
+class LocalRuns:
+    """The runs of this machine and this user."""
 
-    def __init__(self, folder: str, stream: str) -> None:
-        from ..runfolder.logs import Reader
+    connections = None
 
-        self._log, self.partial = Reader(folder, stream), b""
+    def find(self, name: str) -> LocalView:
+        """A run by id, `user~name` or name (then the latest); raises NoSuchRun."""
+        row, folder = queries.find(name, current_user())
+        return LocalView(row.id, row.name, folder.path, row)
 
-    def new(self, task: str, *, last: bool) -> Iterator[str]:
-        while True:
-            data, missing = self._log.read()
-            if missing:
-                warn_of_gap(task, missing)
-            if not data:
-                break
-            *lines, self.partial = (self.partial + data).split(b"\n")
-            for line in lines:
-                yield line.decode(errors="replace")
-        if last and self.partial:
-            rest, self.partial = self.partial, b""
-            yield rest.decode(errors="replace")
+    def rows(self, states: Sequence[str], *, every: bool, everyone: bool) -> list[dict[str, Any]]:
+        """What `ps --json` prints, newest first: the latest ones, or every one; all of them are this user's."""
+        index = queries.open_index()
+        for row in index.unfinished():
+            queries.refresh(row, index)
+        rows = [queries.refresh(row, index) for row in index.page(limit=MOST_ROWS if every or states else 50)]
+        return [queries.listed(row, _held(row)) for row in rows if not states or row.state in states]
+
+    def search(
+        self, states: Sequence[str] = (), keyword: str = "", labels: Mapping[str, str] | None = None, limit: int | None = None
+    ) -> Iterator[LocalView]:
+        """Runs, newest first: in one of these states, with this text in the name, with these labels."""
+        wanted = dict(labels or {})
+        with queries.open_index() as index:
+            found, before = 0, None
+            while limit is None or found < limit:
+                page = index.page((), keyword, None, 200, before)
+                if not page:
+                    return
+                before = page[-1].id
+                for row in page:
+                    row = queries.refresh(row, index) if states else row
+                    if (states and row.state not in states) or not wanted.items() <= (row.labels or {}).items():
+                        continue
+                    yield LocalView(row.id, row.name, row.folder)
+                    found += 1
+                    if found == limit:
+                        return
+
+
+def _held(row: JobRow) -> int:
+    return queries.held_tasks(JobFolder(row.folder)) if row.ended is None else 0
+
+
+def _watch(*folders: str) -> Watch:
+    from ..userruns.inotify import Watch
+
+    made = Watch()
+    for folder in folders:
+        made.add(folder)
+    return made

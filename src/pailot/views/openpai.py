@@ -11,11 +11,11 @@ from ..client.errors import NotFound, Refused, Unreachable, WireError
 from ..client.openpai_logs import PIECE, LogPlaces
 from ..client.sse import PATIENCE
 from ..engines.openpai.job_status import read_job, role_key
-from ..errors import PailotError
+from ..errors import NoSuchRun
 from ..lifecycle.states import FINAL_JOB_STATES
 from ..protocol.yaml import YamlError, parse
-from ..userruns.queries import NoSuchRun
-from .base import tasks_in
+from .base import View, Why, attempts_wanted, no_attempt, settled, tasks_in
+from .log_pieces import Piece
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..client.api import Client as Wire
     from ..client.openpai_logs import Where
     from ..engines.openpai.job_status import JobSeen
-    from .base import Line, Which
+    from .base import Which
     from .cancellation import Quit
     from .connections import Connections
 
@@ -40,7 +40,7 @@ def labels_in(root: Any) -> dict[str, str]:
     return dict(options.get("labels") or {})
 
 
-class OpenpaiView:
+class OpenpaiView(View):
     """What `ServerView` is for a Pailot server."""
 
     def __init__(self, connections: Connections, full_name: str) -> None:
@@ -68,7 +68,7 @@ class OpenpaiView:
         }
         return read_job(detail, names)
 
-    def record(self) -> dict[str, Any]:
+    def record(self, attempt: int | None = None) -> dict[str, Any]:
         detail = self._detail()
         status, seen = detail.get("jobStatus") or {}, self._seen(detail)
         times = {
@@ -90,14 +90,14 @@ class OpenpaiView:
             "engine": "openpai",
             "labels": self._labels,
             **self._blame(seen),
-            "taskRoles": _roles(seen),
+            "taskRoles": _roles(seen if attempt in (None, seen.attempt) else self._seen(self._detail(attempt))),
         }
 
     def _detail(self, attempt: int | None = None) -> dict[str, Any]:
         try:
             return self._wire.job(self.id, attempt)
         except NotFound as error:
-            raise NoSuchRun(str(error)) from None
+            raise NoSuchRun(str(error), error.code) from None
 
     def _blame(self, seen: JobSeen) -> dict[str, Any]:
         """The task that decided, and the last lines of its log."""
@@ -137,6 +137,16 @@ class OpenpaiView:
                     raise
             self._connections.pause(PATIENCE, quit)
 
+    def journal(self) -> list[dict[str, Any]]:
+        return [{"at": time.time(), **event} for event in _between(None, self._seen(self._detail()))]
+
+    def why(self) -> Why:
+        record = self.record()
+        words = f"{self.name} is {record['state']}" + (f": {record['reason']}" if record["reason"] else "")
+        last = record["lastLines"]
+        shown = [words, *([f"last lines of {record['task']}:"] if last else ()), *(f"    {line}" for line in last)]
+        return Why(self.name, record["state"], tuple(shown))
+
     def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
         before: JobSeen | None = None
         while not quit.is_set:
@@ -148,21 +158,21 @@ class OpenpaiView:
                 return
             self._connections.pause(PATIENCE, quit)
 
-    def lines(self, which: Which, follow: bool, quit: Quit) -> Iterator[Line]:
-        record = self.record()
+    def pieces(self, which: Which, follow: bool, quit: Quit, record: Mapping[str, Any] | None = None) -> Iterator[Piece]:
+        record = record or self.record()
         if which.role is not None:  # as the user spells it, or as the server does
             known = {role_key(role): role for role in record["taskRoles"]}
             which = which.replace(role=known.get(role_key(which.role), which.role))
         if not (follow and not record["taskRoles"]):  # nothing is known of its tasks before they are placed
-            tasks_in(record, which, self.name)
-        if which.task_attempt is not None or not follow:
-            which = which.replace(attempt=record["attempt"] if which.attempt is None else which.attempt)
-        return self._read(which, follow, quit)
+            indexes = {role: [task["index"] for task in node["tasks"]] for role, node in record["taskRoles"].items()}
+            tasks_in(indexes, record["attempt"], which, self.name)
+        return self._pieces(settled(which, record["attempt"], follow), follow, quit)
 
-    def _read(self, which: Which, follow: bool, quit: Quit) -> Iterator[Line]:
+    def _pieces(self, which: Which, follow: bool, quit: Quit) -> Iterator[Piece]:
         places = LogPlaces(self._wire, self.id)
-        logs: dict[tuple[Where, str], _Log] = {}
-        attempt, last_look = which.attempt or 0, False
+        offsets: dict[tuple[Where, str], int] = {}
+        attempt, last_look = which.since if which.attempt is None else which.attempt, False
+        found = which.task_attempt is None
         try:
             while True:
                 detail = self._patiently(quit)
@@ -170,15 +180,15 @@ class OpenpaiView:
                 seen = latest if latest.attempt == attempt else self._seen(self._detail(attempt))
                 ended = not follow or latest.is_final or latest.attempt > attempt
                 last = not follow or (ended and last_look)
-                for task in seen.tasks:
-                    if which.role in (None, task.role) and which.index in (None, task.index):
-                        count = task.task_attempt + 1
-                        if which.task_attempt is not None and last and which.task_attempt >= count:
-                            words = f"'{self.name}' has no attempt {which.task_attempt} of {task.role}:{task.index}"
-                            raise PailotError(words)
-                        for number in range(count) if which.task_attempt is None else {which.task_attempt} & set(range(count)):
-                            for text in _new(places, (task.there, task.index, attempt, number), which.stream, logs, last=last):
-                                yield task.role, task.index, text
+                tasks = [each for each in seen.tasks if which.role in (None, each.role) and which.index in (None, each.index)]
+                for task in tasks:
+                    for number in attempts_wanted(which, task.task_attempt + 1):
+                        found = True
+                        where = (task.there, task.index, attempt, number)
+                        for stream, data in _new(places, where, which.stream, offsets):
+                            yield Piece(task.role, task.index, attempt, number, data, stream=stream)
+                if last and not found:
+                    raise no_attempt(which, [(task.role, task.index) for task in tasks], self.name)
                 if last and which.attempt is None and latest.attempt > attempt:
                     attempt, last_look = attempt + 1, False
                 elif last or quit.is_set:
@@ -192,28 +202,18 @@ class OpenpaiView:
             places.close()
 
 
-class _Log:
-    """How far a log was read, and the line that has no end yet."""
-
-    def __init__(self) -> None:
-        self.offset, self.partial = 0, b""
-
-
-def _new(places: LogPlaces, where: Where, stream: str, logs: dict[tuple[Where, str], _Log], *, last: bool) -> Iterator[str]:
+def _new(places: LogPlaces, where: Where, stream: str, offsets: dict[tuple[Where, str], int]) -> Iterator[tuple[str, bytes]]:
+    """What is new in the streams that are wanted; an OpenPAI has them one by one, or both together."""
     names = places.names(where)
     for name in ("stdout", "stderr") if stream == "all" and "all" not in names else (stream,):
-        log = logs.setdefault((where, name), _Log())
         while name in names:
-            data = places.read(where, name, log.offset)
-            log.offset += len(data)
-            *lines, log.partial = (log.partial + data).split(b"\n")
-            for line in lines:
-                yield line.decode(errors="replace")
+            offset = offsets.get((where, name), 0)
+            data = places.read(where, name, offset)
+            offsets[where, name] = offset + len(data)
+            if data:
+                yield name, data
             if len(data) < PIECE:
                 break
-        if last and log.partial:
-            rest, log.partial = log.partial, b""
-            yield rest.decode(errors="replace")
 
 
 def _own_code(status: Mapping[str, Any], told: int | None) -> int | None:

@@ -1,37 +1,46 @@
-"""A run on a server, as it is looked at from here: a Pailot tells everything, an OpenPAI is asked again and again."""
+"""Runs on a server: a Pailot tells everything, an OpenPAI is asked again and again."""
 
 from __future__ import annotations
 
 import json
 import time
+from itertools import chain
 
-from ..client.errors import NotFound, Refused, Unreachable
-from ..errors import PailotError
-from ..lifecycle.states import FINAL_JOB_STATES
-from ..userruns.queries import NoSuchRun
-from .base import tasks_in, warn_of_gap
+from ..client.api import V2
+from ..client.errors import NotFound, Refused, Unreachable, WireError
+from ..errors import NoSuchRun, PailotError
+from ..lifecycle.states import FINAL_JOB_STATES, WAITING
+from .base import MOST_FOLLOWED, View, Why, attempts_wanted, no_attempt, settled, tasks_in
 from .cancellation import Quit
 from .connections import Connections
+from .log_pieces import Piece
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any, TypeVar
 
     from ..client.api import Client as Wire
-    from .base import Line, Which
+    from .base import Which
     from .openpai import OpenpaiView
 
-MAX_FOLLOWED = 64
+    Answer = TypeVar("Answer")
+
+AHEAD = 256
+"""So many pieces of logs are received before anybody asks for them."""
+PAGE = 1_000
+WORTH_A_LINE_SECONDS = 1.0
+"""Most jobs start sooner, and need no word on what they wait for."""
 
 
-class ServerView:
+class ServerView(View):
     """A run on a server; who answers there is found out at the first question."""
+
+    tells_why = True
 
     def __init__(self, connections: Connections, full_name: str) -> None:
         self._connections, self.id = connections, full_name
         self.name = full_name.partition("~")[2] or full_name
-        self._blamed: dict[str, Any] | None = None
         self._openpai: OpenpaiView | None = None
 
     @property
@@ -50,28 +59,23 @@ class ServerView:
             self._openpai = OpenpaiView(self._connections, self.id)
         return self._openpai
 
-    def record(self) -> dict[str, Any]:
-        if self._plain is not None:
-            return self._plain.record()
-        try:
-            found = self._wire.record(self.id)
-        except NotFound as error:
-            if error.code == "NoJobError":
-                raise NoSuchRun(str(error)) from None
-            self._connections.is_plain = True
-            return self.record()
-        self._connections.is_plain = False
-        if found["state"] in ("FAILED", "STOPPED") and "lastLines" not in found:
-            self._blamed = self._blamed or self._blame()
-            found |= self._blamed
-        return found
+    def _asked(self, pailot: Callable[[], Answer], openpai: Callable[[OpenpaiView], Answer]) -> Answer:
+        """A question that only a Pailot knows: whoever does not is an OpenPAI, and is asked in its own way."""
+        if not self._connections.is_plain:
+            try:
+                answer = _known(pailot)
+            except NotFound:
+                if self._connections.is_plain is False:
+                    raise
+                self._connections.is_plain = True
+            else:
+                self._connections.is_plain = False
+                return answer
+        assert self._plain is not None
+        return openpai(self._plain)
 
-    def _blame(self) -> dict[str, Any]:
-        ended = [each for each in self._wire.journal(self.id) if each.get("event") == "task-ended"]
-        failed = [each for each in ended if each.get("outcome") not in ("succeeded", "stopped")]
-        if not failed:
-            return {"task": None, "lastLines": []}
-        return {"task": f"{failed[-1]['role']}:{failed[-1]['index']}", "lastLines": failed[-1].get("lastLines") or []}
+    def record(self, attempt: int | None = None) -> dict[str, Any]:
+        return self._asked(lambda: self._wire.record(self.id, attempt), lambda plain: plain.record(attempt))
 
     def wait(self, timeout: float | None, quit: Quit) -> bool:
         if self.record()["state"] in FINAL_JOB_STATES:
@@ -90,133 +94,281 @@ class ServerView:
                     continue  # the stream knows how long to be patient
         return not quit.is_set and self._wire.record(self.id)["state"] in FINAL_JOB_STATES
 
+    def journal(self) -> list[dict[str, Any]]:
+        return self._asked(lambda: self._wire.journal(self.id), lambda plain: plain.journal())
+
     def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
-        self.record()  # which finds out whom we talk to
-        return self._plain.events(quit) if self._plain is not None else self._live_events(quit)
+        record = self.record()  # which finds out whom we talk to
+        return self._plain.events(quit) if self._plain is not None else self._live_events(record, quit)
 
-    def _live_events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
-        seen = 0
-        live = self._wire.live(self.id, http=self._connections.aside(quit))
-        while not quit.is_set:
-            try:
-                over = self._wire.record(self.id)["state"] in FINAL_JOB_STATES
-                found = self._wire.journal(self.id)
-            except Unreachable:
-                next(live, None)  # it knows how long to be patient
-                continue
-            yield from found[seen:]
-            seen = max(seen, len(found))
-            if over:
+    def _live_events(self, record: Mapping[str, Any], quit: Quit) -> Iterator[Mapping[str, Any]]:
+        """The server sends its journal, and goes on from where the line broke; a job that never started has a short one."""
+        told: set[str] = set()
+        for event in self._wire.live(self.id, http=self._connections.aside(quit)):
+            if quit.is_set:
                 return
-            next(live, None)
+            if event is None:
+                continue
+            entry = json.loads(event.data)
+            kind = entry.get("event") if event.event in ("task", "journal") else None
+            if not told and kind != "submitted":
+                told.add("submitted")
+                yield {"at": record["submitted"], "event": "submitted", "name": record["name"], "user": record["user"]}
+            if isinstance(kind, str):
+                told.add(kind)
+                yield entry
+            elif event.event == "end":
+                if "ended" not in told:
+                    yield {"at": entry["ended"], "event": "ended", "state": entry["state"], "reason": entry["reason"]}
+                return
 
-    def lines(self, which: Which, follow: bool, quit: Quit) -> Iterator[Line]:
-        record = self.record()
+    def pieces(self, which: Which, follow: bool, quit: Quit, record: Mapping[str, Any] | None = None) -> Iterator[Piece]:
+        record = record or self.record()
         if self._plain is not None:
-            return self._plain.lines(which, follow, quit)
-        tasks = tasks_in(record, which, self.name)
-        if which.task_attempt is not None or not follow:
-            which = which.replace(attempt=record["attempt"] if which.attempt is None else which.attempt)
-        return self._followed(tasks, which, quit) if follow else self._whole(tasks, which)
+            return self._plain.pieces(which, follow, quit, record)
+        latest = record["attempt"]
+        tasks = tasks_in(_indexes(record), latest, which, self.name)
+        which = settled(which, latest, follow)
+        if follow:
+            if len(tasks) > MOST_FOLLOWED:
+                raise PailotError(f"{len(tasks)} tasks are too many to follow at once; name a role and an index")
+            return self._followed(tasks, which, quit) if len(tasks) > 1 else self._follow(*tasks[0], which, quit)
+        if which.attempt != latest:
+            record = self.record(which.attempt)
+        return self._whole(tasks, which, record)
 
-    def _whole(self, tasks: list[tuple[str, int]], which: Which) -> Iterator[Line]:
-        for role, index in tasks:
-            number = which.task_attempt or 0
-            while True:
+    def _whole(self, tasks: list[tuple[str, int]], which: Which, record: Mapping[str, Any]) -> Iterator[Piece]:
+        counts = {(role, task["index"]): task["attempts"] for role, node in record["taskRoles"].items() for task in node["tasks"]}
+        attempt = which.attempt or 0
+        wanted = {task: attempts_wanted(which, counts.get(task, 0)) for task in tasks}
+        if which.task_attempt is not None and not any(wanted.values()):
+            raise no_attempt(which, tasks, self.name)
+        for (role, index), numbers in wanted.items():
+            for number in numbers:
                 try:
-                    data = self._wire.log(self.id, role, index, stream=which.stream, attempt=which.attempt, task_attempt=number)
+                    data = self._wire.log(self.id, role, index, stream=which.stream, attempt=attempt, task_attempt=number)
                 except NotFound:
-                    if which.task_attempt is not None:
-                        raise PailotError(f"'{self.name}' has no attempt {number} of {role}:{index}") from None
-                    break  # it has not begun
-                for line in data.decode(errors="replace").removesuffix("\n").split("\n") if data else ():
-                    yield role, index, line
-                number += 1
-                if which.task_attempt is not None:
-                    break
+                    continue  # it has printed nothing
+                yield Piece(role, index, attempt, number, data)
 
-    def _followed(self, tasks: list[tuple[str, int]], which: Which, quit: Quit) -> Iterator[Line]:
-        if len(tasks) > MAX_FOLLOWED:
-            raise PailotError(f"{len(tasks)} logs are too many to follow at once; name a role and an index")
+    def _follow(self, role: str, index: int, which: Which, quit: Quit) -> Iterator[Piece]:
+        """One task, to the end of the job."""
+        begin = which.since if which.attempt is None else which.attempt
+        received = self._wire.follow_log(
+            self.id,
+            role,
+            index,
+            stream=which.stream,
+            attempt=which.attempt,
+            task_attempt=which.task_attempt,
+            after=f"{begin}.{which.task_attempt or 0}.0",
+            http=self._connections.aside(quit),
+        )
+        for piece in received:
+            if quit.is_set:
+                return
+            if piece is None:
+                continue
+            if which.attempt is not None and piece.attempt != which.attempt:
+                return  # the next one is not wanted
+            yield Piece(role, index, piece.attempt, piece.task_attempt, piece.text.encode(errors="replace"), piece.missing)
+
+    def _followed(self, tasks: list[tuple[str, int]], which: Which, quit: Quit) -> Iterator[Piece]:
+        """Several tasks at once: each has a connection and a thread, which waits while nobody reads on."""
         from queue import SimpleQueue
-        from threading import Thread
+        from threading import Semaphore, Thread
 
-        queue: SimpleQueue[Line | BaseException | None] = SimpleQueue()
-        left = len(tasks)
+        received: SimpleQueue[Piece | BaseException | None] = SimpleQueue()
+        room = Semaphore(AHEAD)
         enough = Quit()  # also when nobody reads on
         quit.then(enough.set)
-        enough.then(lambda: queue.put(None))
+        enough.then(lambda: room.release(len(tasks)))
+        enough.then(lambda: received.put(None))
 
         def follow(role: str, index: int) -> None:
-            rest, where = "", (-1, -1)
-            pieces = self._wire.follow_log(
-                self.id,
-                role,
-                index,
-                stream=which.stream,
-                attempt=which.attempt,
-                task_attempt=which.task_attempt,
-                after=f"{which.attempt or 0}.{which.task_attempt or 0}.0",
-                http=self._connections.aside(enough),
-            )
             try:
-                for piece in pieces:
+                for piece in self._follow(role, index, which, enough):
+                    room.acquire()
                     if enough.is_set:
                         return
-                    if piece is None:
-                        continue
-                    if which.attempt is not None and piece.attempt != which.attempt:
-                        break  # the next one is not wanted
-                    if (piece.attempt, piece.task_attempt) != where and rest:
-                        queue.put((role, index, rest))
-                        rest = ""
-                    where = (piece.attempt, piece.task_attempt)
-                    if piece.missing:
-                        warn_of_gap(f"{role}:{index}", piece.missing)
-                    *whole, rest = (rest + piece.text).split("\n")
-                    for line in whole:
-                        queue.put((role, index, line))
-                if rest:
-                    queue.put((role, index, rest))
+                    received.put(piece)
             except PailotError as error:
-                queue.put(error)
+                received.put(error)
             finally:
-                queue.put(None)
+                received.put(None)
 
+        left = len(tasks)
         try:
             for role, index in tasks:
                 Thread(target=follow, args=(role, index), daemon=True, name=f"log of {role}:{index}").start()
             while left and not enough.is_set:
-                found = queue.get()
+                found = received.get()
                 if found is None:
                     left -= 1
                 elif isinstance(found, BaseException):
                     raise found
                 else:
+                    room.release()
                     yield found
         finally:
             enough.set()
 
-    def stop(self, now: bool) -> None:
+    def log_address(self, which: Which) -> str | None:
+        if self._plain is not None:
+            return self._plain.log_address(which)
+        path = self._wire.log_path(self.id, which.role or "", which.index or 0, which.stream, which.attempt, which.task_attempt)
+        return f"{self._connections.server}{V2}{path}"
+
+    def why(self) -> Why:
+        return self._asked(self._why, lambda plain: plain.why())
+
+    def _why(self) -> Why:
+        found = self._wire.why(self.id)
+        return Why(found.get("name", self.name), found["state"], tuple(found["lines"]))
+
+    def reasons_to_wait(self, quit: Quit) -> Iterator[Sequence[str]]:
+        told: Sequence[str] = ()
         try:
-            self._wire.stop(self.id, now=now)
-        except Refused as error:
-            if not now or error.status != 400:
-                raise
-            self._wire.stop(self.id)  # an OpenPAI knows no 'at once'
+            quit.wait(WORTH_A_LINE_SECONDS)
+            if self._connections.is_plain:
+                return
+            for event in chain((None,), self._wire.live(self.id, http=self._connections.aside(quit))):
+                if quit.is_set or (event is not None and event.event == "end"):
+                    return
+                if event is None or (event.event == "job" and json.loads(event.data).get("state") == WAITING):
+                    found = self._why()
+                    if found.state == WAITING and found.lines != told:
+                        told = found.lines
+                        yield told
+        except WireError:
+            return  # whoever waits for the job hears of it, too
+
+    def stop(self, now: bool) -> None:
+        def ask() -> None:
+            try:
+                self._wire.stop(self.id, now=now)
+            except Refused as error:
+                if not now or error.status != 400:
+                    raise
+                self._wire.stop(self.id)  # an OpenPAI knows no 'at once'
+
+        _known(ask)
 
     def delete(self) -> None:
-        try:
-            self._wire.delete(self.id)
-        except NotFound as error:
-            if error.code == "NoApiError":
-                raise PailotError(
-                    f"{self._connections.server} is an OpenPAI, which keeps every job; it cannot be deleted"
-                ) from None
-            raise
+        self._pailot_only(lambda: self._wire.delete(self.id), "keeps every job; it cannot be deleted")
 
-    def source(self) -> str:
+    def rerun(self, name: str | None = None, secrets: Mapping[str, str] | None = None) -> ServerView:
+        """Run the same job again, under another name."""
+        made = self._pailot_only(
+            lambda: self._wire.rerun(self.id, name=name, secrets=secrets), "runs no job again; submit its file once more"
+        )
+        return ServerView(self._connections, made if "~" in made else f"{self._connections.user}~{made}")
+
+    def _pailot_only(self, ask: Callable[[], Answer], otherwise: str) -> Answer:
+        try:
+            return _known(ask)
+        except NotFound as error:
+            if error.code != "NoApiError":
+                raise
+            raise PailotError(f"{self._connections.server} is an OpenPAI, which {otherwise}") from None
+
+    def file(self) -> str:
         return self._wire.config(self.id)
+
+
+class ServerRuns:
+    """The runs on a server that its user may see."""
+
+    def __init__(self, connections: Connections) -> None:
+        self.connections = connections
+
+    def find(self, name: str) -> ServerView:
+        """A job by `user~name`, or by the name alone if it is the caller's; nothing is asked yet."""
+        return ServerView(self.connections, name if "~" in name else f"{self.connections.user}~{name}")
+
+    def rows(self, states: Sequence[str], *, every: bool, everyone: bool) -> list[dict[str, Any]]:
+        """What `ps --json` prints, newest first: the latest ones, or every one; of this user, or of everyone."""
+        whose = {} if everyone else {"username": self.connections.user}
+        every = every or bool(states)
+        limit = PAGE if every else 50
+        rows: list[dict[str, Any]] = []
+        while True:
+            page = self.connections.mine.jobs(state=list(states), **whose, limit=limit, offset=len(rows), format="ps")
+            rows += [_row(item) for item in page]
+            if len(page) < limit or not every:
+                return rows
+
+    def search(
+        self,
+        states: Sequence[str] = (),
+        keyword: str = "",
+        labels: Mapping[str, str] | None = None,
+        limit: int | None = None,
+        users: Sequence[str] = (),
+    ) -> Iterator[ServerView]:
+        """Jobs, newest first: in one of these states, with this text in the name, with these labels, of these users."""
+        wanted = dict(labels or {})
+        text = json.dumps(wanted) if wanted else ""
+        query = {"state": list(states), "keyword": keyword, "labels": text, "username": list(users)}
+        found = offset = 0
+        while limit is None or found < limit:
+            page = self.connections.mine.jobs(**query, offset=offset, limit=100)
+            for each in page:
+                view = self.find(f"{each['username']}~{each['name'].rpartition('~')[2]}")
+                if wanted and not wanted.items() <= _labels(view, each).items():
+                    continue
+                yield view
+                found += 1
+                if found == limit:
+                    return
+            offset += len(page)
+            if len(page) < 100:
+                return
+
+
+def _known(ask: Callable[[], Answer]) -> Answer:
+    """What a question about a job answers; raises NoSuchRun where there is no such job."""
+    try:
+        return ask()
+    except NotFound as error:
+        if error.code != "NoJobError":
+            raise
+        raise NoSuchRun(str(error), error.code) from None
+
+
+def _indexes(record: Mapping[str, Any]) -> dict[str, list[int]]:
+    return {role: [task["index"] for task in node["tasks"]] for role, node in record["taskRoles"].items()}
+
+
+def _labels(view: View, item: Mapping[str, Any]) -> Mapping[str, str]:
+    """Of a job of the list; an OpenPAI knows nothing of them, but keeps the job file."""
+    if "labels" in item:
+        return dict(item["labels"])
+    from ..protocol.yaml import YamlError, parse
+    from .openpai import labels_in
+
+    try:
+        return labels_in(parse(view.file()).root)
+    except (Refused, YamlError):
+        return {}  # it is not told, or not of this version
+
+
+def _row(item: dict[str, Any]) -> dict[str, Any]:
+    """An entry of the server's list, as `ps` shows it; OpenPAI's own servers tell it in their way only."""
+    if "submitted" in item:
+        return item
+    times = {"submitted": "submissionTime", "started": "launchedTime", "ended": "completedTime"}
+    return {
+        "name": item["name"],
+        "id": f"{item['username']}~{item['name']}",
+        "user": item["username"],
+        "state": item["state"],
+        **{ours: item[theirs] / 1000 if item.get(theirs) is not None else None for ours, theirs in times.items()},
+        "tasks": item.get("totalTaskNumber"),
+        "retries": item.get("retries"),
+        "engine": item.get("engine"),
+        "held": item.get("held") or 0,
+    }
 
 
 def _server_view(server: str, token: str, full_name: str) -> ServerView:

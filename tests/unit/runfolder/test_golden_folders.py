@@ -46,7 +46,7 @@ def read(folder: Path) -> dict[str, Any]:
     details = [job_history.detail(record, plan, number) for number in range(here.attempts())]
     told = {
         "job": job,
-        "show": queries.describe(row, here),
+        "show": _without_what_was_added(queries.describe(row, here), verdict),
         "why": queries.explain(row, here),
         "held": queries.held_tasks(here),
         "events": [event.to_json() for event in job_history.events(record)],
@@ -61,6 +61,16 @@ def read(folder: Path) -> dict[str, Any]:
     }
     found: dict[str, Any] = json.loads(json.dumps(told).replace(f"{folder}/", "RUN/").replace(str(folder), "RUN"))
     return found
+
+
+def _without_what_was_added(shown: dict[str, Any], verdict: dict[str, Any]) -> dict[str, Any]:
+    """Without what earlier versions did not tell: the task that decided, and its last lines."""
+    role, index = verdict.get("role"), verdict.get("index")
+    task, lines = shown.pop("task"), shown.pop("lastLines")
+    assert task == (None if role is None else f"{role}:{index}")
+    assert isinstance(lines, list)
+    assert role or not lines
+    return shown
 
 
 def _text(path: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..main import FAILED, OK
-from ..server_option import add_server_option, client_of, print_json
+from ..server_option import add_server_option, print_json, runs_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,10 +43,11 @@ def _server(args: Namespace) -> Iterator[Check]:
     from ...userruns.doctor import OK as FINE
 
     try:
-        client = client_of(args)
-        if client is None:
+        connections = runs_of(args).connections
+        if connections is None:
             yield Check("server", FINE, "none is chosen; runs are local")
             return
+        client = connections.mine
         client.http.retries = 0
         version = client.info().get("version") or "an unknown version"
         yield Check("server", FINE, f"{client.server} answers ({version})")

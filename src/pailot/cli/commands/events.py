@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 
-from ...loading import current_user
 from ..main import OK
-from ..server_option import add_server_option, client_of
+from ..server_option import add_server_option, print_json, runs_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,25 +23,15 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    client = client_of(args)
-    if client is not None:
-        from ..remote import jobs
-
-        return jobs.events(args, client)
-    from ...userruns.queries import find
-
-    _, folder = find(args.run, current_user())
-    events = [event.to_json() for event in folder.events()]
+    events = runs_of(args).find(args.run).journal()
     if args.json:
-        import json
-
-        print(json.dumps(events, indent=2))
-        return OK
-    print_events(events)
+        print_json(events)
+    else:
+        _print_events(events)
     return OK
 
 
-def print_events(events: Sequence[Mapping[str, Any]]) -> None:
+def _print_events(events: Sequence[Mapping[str, Any]]) -> None:
     """What happened, a line each."""
     for event in events:
         moment = time.strftime("%H:%M:%S", time.localtime(event["at"])) + f".{int(event['at'] % 1 * 1000):03d}"

@@ -6,15 +6,13 @@ import time
 
 from ...lifecycle.states import JOB_STATES
 from ..main import OK
-from ..server_option import add_server_option, client_of, print_json
+from ..server_option import add_server_option, print_json, runs_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Mapping, Sequence
     from typing import Any
-
-    from ...store.index import JobRow
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -28,29 +26,20 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    client = client_of(args)
-    if client is not None:
-        from ..remote import jobs
-
-        return jobs.ps(args, client)
-    from ...userruns.queries import open_index, refresh
-
-    index = open_index()
-    for row in index.unfinished():
-        refresh(row, index)
-    rows = [refresh(row, index) for row in index.page(limit=1_000_000 if args.all or args.state else 50)]
-    rows = [row for row in rows if not args.state or row.state in args.state]
+    runs = runs_of(args)
+    here = runs.connections is None
+    rows = runs.rows(args.state, every=args.all, everyone=args.everyone)
     if args.json:
-        print_json([_json(row) for row in rows])
-        return OK
-    if not rows:
-        print("no runs in this state" if args.state else "no runs yet; pailot run JOB.yaml starts one")
-        return OK
-    print_rows([_json(row) for row in rows])
+        print_json(rows)
+    elif rows:
+        _print_rows(rows if here or not args.everyone else [{**row, "name": f"{row['user']}~{row['name']}"} for row in rows])
+    else:
+        what, way = ("runs", "pailot run JOB.yaml starts one") if here else ("jobs", "pailot submit JOB.yaml submits one")
+        print(f"no {what} in this state" if args.state else f"no {what} yet; {way}")
     return OK
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
+def _print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     """Runs as a table."""
     table = [("NAME", "STATE", "TASKS", "RETRIES", "SUBMITTED", "TOOK", "ID"), *(_cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
@@ -63,10 +52,3 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     took = "" if row["started"] is None else f"{(row['ended'] or time.time()) - row['started']:.1f} s"
     state = f"{row['state']} ({row['held']} held)" if row["held"] else row["state"]
     return row["name"], state, str(row["tasks"]), str(row["retries"]), submitted, took, row["id"]
-
-
-def _json(row: JobRow) -> dict[str, object]:
-    from ...userruns.queries import held_tasks, listed
-    from ...userruns.run_folder import JobFolder
-
-    return listed(row, held_tasks(JobFolder(row.folder)) if row.ended is None else 0)

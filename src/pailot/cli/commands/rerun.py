@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 
 from ...errors import PailotError
-from ...loading import current_user, read_job
+from ...loading import read_job
 from ...runfolder import layout
-from ..job_options import changes
-from ..server_option import add_server_option, client_of
+from ..job_options import changes, secrets_of
+from ..server_option import add_server_option, print_submitted, runs_of
 from . import run as run_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+
+_LOCAL_ONLY = ("workdir", "sandbox", "set", "deployment", "vc", "lenient", "library", "unique", "detach")
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -25,25 +27,23 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    client = client_of(args)
-    if client is not None:
-        from ..remote import jobs
-
-        return jobs.rerun(args, client)
+    runs = runs_of(args)
+    if runs.connections is not None:  # it does not run here, and is not followed
+        for option in _LOCAL_ONLY:
+            if getattr(args, option, None):
+                raise PailotError(f"--{option} does not work with a server; --name and --secret do")
+        made = runs.find(args.file).rerun(args.name, secrets_of(args))
+        return print_submitted(made, runs.connections, json=args.json)
     from ...settings import Settings
     from ...userruns.launch import kept_for
-    from ...userruns.queries import find
 
-    _, folder = find(args.file, current_user())
-    try:
-        text = folder.read_text(layout.JOB_FILE)
-    except UnicodeDecodeError:
-        raise PailotError(f"{folder.file(layout.JOB_FILE)} is damaged: it cannot be run again from there") from None
+    view = runs.find(args.file)
+    text = view.file()
     overrides = changes(args)
     given = [str(change.path[1]) for change in overrides if change.path[0] == "secrets" and len(change.path) > 1]
-    overrides[:0] = kept_for(Settings().home, folder).changes(given)
-    job = read_job(text, folder.file(layout.JOB_FILE), overrides, lenient=args.lenient, library=args.library)
-    before = folder.job()
+    overrides[:0] = kept_for(Settings().home, view.folder).changes(given)
+    job = read_job(text, view.folder.file(layout.JOB_FILE), overrides, lenient=args.lenient, library=args.library)
+    before = view.folder.job()
     if before is not None:
         os.chdir(before.cwd or ".")
         args.workdir = args.workdir or before.work_dir

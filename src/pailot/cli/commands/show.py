@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ...loading import current_user
 from ..main import OK
-from ..server_option import add_server_option, client_of
+from ..server_option import add_server_option, print_json, runs_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,25 +19,15 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    client = client_of(args)
-    if client is not None:
-        from ..remote import jobs
-
-        return jobs.show(args, client)
-    from ...userruns.queries import describe, find
-
-    row, folder = find(args.run, current_user())
-    shown = describe(row, folder)
+    shown = runs_of(args).find(args.run).record()
     if args.json:
-        import json
-
-        print(json.dumps(shown, indent=2))
-        return OK
-    print_record(shown)
+        print_json(shown)
+    else:
+        _print_record(shown)
     return OK
 
 
-def print_record(shown: Mapping[str, Any]) -> None:
+def _print_record(shown: Mapping[str, Any]) -> None:
     """A run and its tasks, for people."""
     print(f"{shown['user']}~{shown['name']} ({shown['id']}): {shown['state']}")
     if shown["reason"]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...loading import current_user
+from ...views.cancellation import Quit
 from ..main import OK
-from ..server_option import add_server_option, client_of
+from ..server_option import add_server_option, print_json, runs_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,28 +20,18 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    client = client_of(args)
-    if client is not None:
-        from ..remote import jobs
-
-        return jobs.stop(args, client)
-    from ...userruns.queries import find, open_index, refresh, wait
-
-    index = open_index()
+    runs = runs_of(args)
+    views = [runs.find(name) for name in args.runs]
+    for view in views:
+        view.stop(args.now)
     done = []
-    for name in args.runs:
-        row, folder = find(name, current_user(), index)
-        if row.ended is None:
-            grace = (folder.plan().get("options") or {}).get("graceSeconds", 30)
-            folder.ask_to_stop(grace=grace, now=args.now)
-            if not args.no_wait:
-                wait(folder)
-                row = refresh(row, index)
-        done.append({"name": row.name, "id": row.id, "state": row.state, "reason": row.reason})
+    for view in views:
+        if not args.no_wait:
+            view.wait(None, Quit())
+        shown = view.summary()
+        done.append({key: shown[key] for key in ("name", "id", "state", "reason")})
     if args.json:
-        import json
-
-        print(json.dumps(done, indent=2))
+        print_json(done)
     else:
         for each in done:
             print(f"{each['name']} {each['state']}")

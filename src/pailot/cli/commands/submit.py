@@ -6,15 +6,19 @@ import os
 import sys
 
 from ...loading import plan, read_job, read_text
+from ...views.base import Which
 from ..job_options import add_job_options, changes
 from ..problem_report import print_problems
-from ..server_option import add_server_option, job_name, need_client
+from ..server_option import add_server_option, need_server, print_submitted
+from .logs import print_logs
+from .wait import report_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from ...client.api import Client
+    from ...views.base import View
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -31,19 +35,17 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     from ...loading.shell_syntax import checked
     from ...protocol.export import outgoing
-    from ..remote.jobs import print_submitted
 
     job = read_job(read_text(args.file), args.file, changes(args), lenient=args.lenient, library=args.library)
     if args.unique:
         job = job.replace(name=f"{job.name}-{os.urandom(3).hex()}")
     if not args.quiet:
         print_problems(checked(job, plan(job), runs_here=False).warnings, sys.stderr)
-    client = need_client(args)
+    runs = need_server(args)
+    client = runs.connections.mine
     code = _send_code(args, client) if args.code else ""
-    name = job_name(client, client.submit(outgoing(job), code=code) or job.name)
-    if not args.follow:
-        return print_submitted(args, client, name)
-    return _follow(args, client, name)
+    view = runs.find(client.submit(outgoing(job), code=code) or job.name)
+    return _follow(args, view) if args.follow else print_submitted(view, runs.connections, json=args.json)
 
 
 def _send_code(args: Namespace, client: Client) -> str:
@@ -57,13 +59,8 @@ def _send_code(args: Namespace, client: Client) -> str:
         return client.send_code(packed, shown.show)
 
 
-def _follow(args: Namespace, client: Client, name: str) -> int:
-    from argparse import Namespace
-
-    from ..remote import jobs, logs
-
-    print(f"pailot: {name} is submitted", file=sys.stderr)
-    asked = Namespace(run=name, role=None, index=None, stream="all", attempt=None, task_attempt=None, json=False, follow=True)
+def _follow(args: Namespace, view: View) -> int:
+    print(f"pailot: {view.id} is submitted", file=sys.stderr)
     if not args.json:
-        logs.logs(asked, client)
-    return jobs.wait(Namespace(run=name, timeout=None, json=args.json), client)
+        print_logs(view, Which(), follow=True)
+    return report_end(view, None, json=args.json)

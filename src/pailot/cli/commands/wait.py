@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 
-from ...loading import current_user
+from ...lifecycle.states import FINAL_JOB_STATES
+from ...views.cancellation import Quit
 from ..main import UNREACHABLE
 from ..quick_argparse import amount
-from ..server_option import add_server_option, client_of
+from ..server_option import add_server_option, print_json, runs_of
+from ..wait_reason import TellingWhy
 from .run import STATUSES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+
+    from ...views.base import View
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -23,24 +27,19 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    client = client_of(args)
-    if client is not None:
-        from ..remote import jobs
+    return report_end(runs_of(args).find(args.run), args.timeout, json=args.json)
 
-        return jobs.wait(args, client)
-    from ...userruns.queries import describe, find, open_index, refresh, wait
 
-    index = open_index()
-    row, folder = find(args.run, current_user(), index)
-    over = row.ended is not None or wait(folder, args.timeout)
-    row = refresh(index.get(row.id) or row, index)
-    if args.json:
-        import json
-
-        print(json.dumps(describe(row, folder), indent=2))
-    if not over:
-        print(f"pailot: {row.name} is still {row.state} after {args.timeout:g} s", file=sys.stderr)
+def report_end(view: View, timeout: float | None, *, json: bool) -> int:
+    """Wait until a run is over, and tell how it ended; returns the exit status."""
+    with TellingWhy(view, quiet=json):
+        view.wait(timeout, Quit())
+    shown = view.record() if json else view.summary()
+    if json:
+        print_json(shown)
+    if shown["state"] not in FINAL_JOB_STATES:
+        print(f"pailot: {shown['name']} is still {shown['state']} after {timeout:g} s", file=sys.stderr)
         return UNREACHABLE
-    if not args.json:
-        print(f"{row.name} {row.state}: {row.reason}")
-    return STATUSES.get(row.state, 1)
+    if not json:
+        print(f"{shown['name']} {shown['state']}: {shown.get('reason') or ''}".rstrip(": "))
+    return STATUSES.get(shown["state"], 1)

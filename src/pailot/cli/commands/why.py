@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ...loading import current_user
 from ..main import OK
-from ..server_option import add_server_option, client_of
+from ..server_option import add_server_option, print_json, runs_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,19 +17,9 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    client = client_of(args)
-    if client is not None:
-        from ..remote import jobs
-
-        return jobs.why(args, client)
-    from ...userruns.queries import explain, find
-
-    row, folder = find(args.run, current_user())
-    lines = explain(row, folder)
+    found = runs_of(args).find(args.run).why()
     if args.json:
-        import json
-
-        print(json.dumps({"name": row.name, "state": row.state, "why": lines}, indent=2))
+        print_json({"name": found.name, "state": found.state, "why": list(found.lines)})
     else:
-        print("\n".join(lines))
+        print("\n".join(found.lines))
     return OK
