@@ -51,4 +51,3 @@ OPENPAI = Traits(
     on_this_machine=False,
     has_channels=False,
 )
-FAKE = Traits()

@@ -348,17 +348,6 @@ class Driver:
         Publish: _publish,
     }
 
-    def abandon(self) -> None:
-        """Kill whatever of the run is there, without grace: it cannot be driven on."""
-        import signal
-
-        from ..runtime import processes
-
-        shims = dict(getattr(self.engine, "shims", {}))
-        for pid in shims:
-            processes.kill_all(pid)
-        processes.send(shims, signal.SIGKILL)
-
     # Waiting
 
     def interrupted(self, times: int = 1) -> None:

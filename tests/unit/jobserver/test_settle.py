@@ -1,0 +1,161 @@
+"""A job whose keeper is gone, in every state that its folder can be in, on the fake engine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pailot.engines import registry
+from pailot.engines.registry import Entry
+from pailot.engines.traits import Traits
+from pailot.jobserver.settle import AGAIN, BUSY, ENDED, QUEUE, Found, look
+from pailot.lifecycle.completion import Outcome, Verdict
+from pailot.runfolder import layout
+from pailot.runfolder.atomic_json import write_record
+from pailot.runfolder.records import Placement
+
+from ..userruns.stage import Stage
+
+ELSEWHERE = Traits(survives_launcher=True, decides_outcome=True, on_this_machine=False)
+
+
+def begun(folder: Path, **options: Any) -> Stage:
+    """A job whose tasks run, and whose keeper is killed now."""
+    stage = Stage(folder, **options)
+    stage.folder.durable = False
+    stage.go()
+    return stage
+
+
+def settled(stage: Stage, *, stop: bool = False, retries: dict[str, int] | None = None, **more: Any) -> Found:
+    known = {"retries": retries or {"user": 0, "platform": 0}, "started": 1.0}
+    if retries:
+        stage.folder.set_state(stage.folder.state().replace(retries=retries))
+    return look(stage.folder.path, stage.plan.to_json(), known, stop=stop, reserve=stage.folder.path, **more)
+
+
+def test_a_folder_that_is_not_complete_was_never_begun(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    os.unlink(stage.folder.file(layout.JOB))
+    assert settled(stage) == Found(QUEUE, {"attempt": 0})
+
+
+def test_a_verdict_is_taken_over(tmp_path: Path) -> None:
+    stage = begun(tmp_path)
+    for index in (0, 1):
+        stage.engine.end("worker", index)
+    record = stage.to_the_end()
+    assert settled(stage) == Found(ENDED, record)
+
+
+def test_a_job_that_somebody_drives_is_left_alone(tmp_path: Path) -> None:
+    stage = begun(tmp_path)
+    lock = stage.folder.lock()
+    assert lock is not None
+    assert settled(stage).kind == BUSY
+    os.close(lock)
+
+
+@pytest.mark.parametrize("told", ["by the keeper", "by the server"])
+def test_a_defect_is_the_end_of_its_job(tmp_path: Path, told: str) -> None:
+    stage = begun(tmp_path, job_retries=3)
+    if told == "by the keeper":
+        write_record(stage.folder.file(layout.KEEPER_ERROR), {"reason": "a mistake of ours", "defect": True, "at": 1.0})
+    found = settled(stage, defect="a mistake of ours" if told == "by the server" else "")
+    assert (found.kind, found.record["state"], found.record["reason"]) == (ENDED, "FAILED", "a mistake of ours")
+
+
+def test_what_was_to_stop_is_stopped(tmp_path: Path) -> None:
+    found = settled(begun(tmp_path, job_retries=3), stop=True)
+    assert (found.kind, found.record["state"]) == (ENDED, "STOPPED")
+
+
+def test_a_job_that_was_not_begun_waits_on(tmp_path: Path) -> None:
+    found = settled(Stage(tmp_path))
+    assert (found.kind, found.record["attempt"]) == (QUEUE, 0)
+
+
+def test_a_job_that_made_room_waits_for_its_next_attempt(tmp_path: Path) -> None:
+    stage = begun(tmp_path)
+    stage.driver.preempted = True
+    stage.to_the_end()
+    found = settled(stage)
+    assert (found.kind, found.record["attempt"]) == (QUEUE, 1)
+
+
+def test_tasks_that_decided_their_job_are_believed(tmp_path: Path) -> None:
+    stage = begun(tmp_path)
+    for index in (0, 1):
+        stage.engine.end("worker", index)
+    found = settled(stage)
+    assert (found.kind, found.record["state"]) == (ENDED, "SUCCEEDED")
+
+
+@pytest.mark.parametrize(("used", "kind"), [(0, AGAIN), (1, ENDED)])
+def test_a_failure_is_tried_again_as_often_as_the_job_says(tmp_path: Path, used: int, kind: str) -> None:
+    stage = begun(tmp_path, job_retries=1)
+    stage.engine.end("worker", 1, exit_code=3)
+    found = settled(stage, retries={"user": used, "platform": 0})
+    assert found.kind == kind
+    if kind == AGAIN:
+        assert (found.record["again"], found.record["attempt"], found.record["retries"]["user"]) == ("user", 1, 1)
+        assert settled(stage).kind == QUEUE  # the folder says that it was handed on
+    else:
+        assert (found.record["state"], found.record["exitCode"]) == ("FAILED", 3)
+
+
+@pytest.mark.parametrize(("used", "kind"), [(0, AGAIN), (5, ENDED)])
+def test_tasks_that_were_killed_with_their_keeper_are_a_failure_of_the_platform(tmp_path: Path, used: int, kind: str) -> None:
+    stage = begun(tmp_path)
+    stage.engine.end("worker", 0, outcome="stopped", exit_code=None)
+    found = settled(stage, retries={"user": 0, "platform": used}, reason="the keeper was killed")
+    assert found.kind == kind
+    assert found.record["reason"].startswith("the keeper was killed")
+
+
+def test_a_restart_of_the_machine_is_told_from_a_killed_keeper(tmp_path: Path) -> None:
+    stage = begun(tmp_path)
+    assert settled(stage).record["reason"] == "the process that kept it was killed"
+    other = begun(tmp_path / "other")
+    placed = Placement(boot="an earlier start", driver=1, ports={}, host="127.0.0.1")
+    write_record(os.path.join(other.folder.attempt(0), layout.PLACEMENT), placed.to_json())
+    assert settled(other).record["reason"] == "the machine was restarted while it ran"
+
+
+def test_a_full_disk_is_not_tried_again(tmp_path: Path) -> None:
+    stage = begun(tmp_path, job_retries=3)
+    stage.engine.end("worker", 0, outcome="failed", exit_code=None, diskFull=True, reason="no room")
+    found = settled(stage)
+    assert (found.kind, found.record["state"], found.record["reason"]) == (ENDED, "FAILED", "worker:0: no room")
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stage:
+    """A job that goes on without its keeper."""
+    monkeypatch.setitem(registry.BUILT_IN, "fake", Entry("pailot.engines.fake:FakeEngine", ELSEWHERE))
+    return begun(tmp_path, traits=ELSEWHERE)
+
+
+def test_a_job_that_goes_on_elsewhere_is_followed_again(elsewhere: Stage) -> None:
+    found = settled(elsewhere)
+    assert (found.kind, found.record["attempt"]) == (QUEUE, 0)
+
+
+def test_a_job_that_goes_on_elsewhere_is_told_to_stop(elsewhere: Stage) -> None:
+    assert settled(elsewhere, stop=True).kind == BUSY
+    assert os.path.exists(os.path.join(elsewhere.folder.attempt(0), layout.STOP))
+
+
+def test_a_job_that_ended_elsewhere_has_its_verdict(elsewhere: Stage) -> None:
+    elsewhere.engine.decide(Outcome("stopped", Verdict("FAILED", "it said so", "worker", 1, 9)))
+    found = settled(elsewhere)
+    assert (found.kind, found.record["state"], found.record["reason"]) == (ENDED, "FAILED", "it said so")
+
+
+def test_a_defect_ends_a_job_elsewhere_too(elsewhere: Stage) -> None:
+    found = settled(elsewhere, defect="a mistake of ours")
+    assert (found.kind, found.record["state"]) == (ENDED, "FAILED")
+    assert os.path.exists(os.path.join(elsewhere.folder.attempt(0), layout.STOP))
