@@ -149,7 +149,7 @@ def test_a_copy_of_a_home_ends_nothing_of_the_original(home: Home, tmp_path: Pat
     (folder,) = (copied / "jobs").iterdir()
     verdict = recover(JobFolder(str(folder)))
     assert verdict is not None
-    assert verdict["state"] == "STOPPED"
+    assert verdict.state == "STOPPED"
     assert set(before) <= set(processes_with(marker))
     process.send_signal(signal.SIGINT)
     process.communicate()

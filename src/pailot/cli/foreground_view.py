@@ -15,10 +15,10 @@ from ..userruns.driver import Watcher
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
 
     from ..planning import Plan
     from ..runfolder.journal import Event
+    from ..runfolder.records import VerdictRecord
     from ..userruns.run_folder import JobFolder
 
 CHUNK = 1 << 16
@@ -93,7 +93,7 @@ class Live(Watcher):
         if self.status:
             self.status.tick(self._busy())
 
-    def finished(self, verdict: Mapping[str, Any]) -> None:
+    def finished(self, verdict: VerdictRecord) -> None:
         """Everything that is left; the run is over, so this may take its time."""
         for attempt in range(self.folder.attempts()):
             self._catch_up(attempt)

@@ -10,7 +10,7 @@ import time
 from ..engines import context_codec
 from ..lifecycle.following import failure_words, waiting_words
 from ..lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, WAITING
-from ..runfolder.records import RunRecord
+from ..runfolder.records import HandedOn, RunRecord, VerdictRecord
 from ..runtime import defects, processes
 from ..scheduling.queue import Holding, Queue, Reason, Request
 from ..store import StoreError
@@ -22,6 +22,9 @@ from .signals import Row, Signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeVar
+
+    Told = TypeVar("Told", VerdictRecord, HandedOn)
     from collections.abc import Callable, Coroutine, Mapping
     from typing import Any
 
@@ -357,9 +360,9 @@ class Dispatcher:
         elif kind == "waiting":
             entry.note = news["reason"]
         elif kind == "ended":
-            self._finish(entry, news["record"])
+            self._finish(entry, _told(VerdictRecord, news))
         elif kind == "again":
-            self._again(entry, news["record"])
+            self._again(entry, _told(HandedOn, news))
         else:
             if news.get("defect"):
                 entry.defect = entry.defect or news["reason"]
@@ -461,29 +464,29 @@ class Dispatcher:
             await asyncio.sleep(pause)
             pause = min(1.0, pause * 1.5)
         if found.kind == settle.ENDED:
-            self._finish(entry, found.record)
+            self._finish(entry, found.verdict)
         elif entry.defect:  # it had no folder yet
             self._finish(entry, _ended(entry.record, FAILED, entry.defect))
         elif found.kind == settle.AGAIN:
-            self._again(entry, found.record)
+            self._again(entry, found.again)
         else:
-            columns = _retry_columns(entry.record, found.record.get("retries", _retries(entry.record)), found.record["attempt"])
+            columns = _retry_columns(entry.record, found.again.retries or _retries(entry.record), found.again.attempt or 0)
             self._change(entry, state=WAITING, **columns)
             self._enqueue(entry)
             self.decide_soon()
 
-    def _again(self, entry: Entry, record: Mapping[str, Any]) -> None:
+    def _again(self, entry: Entry, record: HandedOn) -> None:
         """To be started once more, in its old place in the line."""
-        if record["again"] == "platform":
+        if record.counted_as == "platform":
             self.counts["platformRetries"] += 1
         more = dict(entry.record.more)
-        if record["again"] == "preempted":
+        if record.counted_as == "preempted":
             more["preempted"] = more.get("preempted", 0) + 1
         self._change(entry, more=more)
-        columns = _retry_columns(entry.record, record["retries"], record["attempt"])
-        if record.get("started"):
-            columns["started"] = record["started"]
-        self._change(entry, state=WAITING, reason=record.get("reason", ""), **columns)
+        columns = _retry_columns(entry.record, record.retries, record.attempt or 0)
+        if record.started:
+            columns["started"] = record.started
+        self._change(entry, state=WAITING, reason=record.reason or "", **columns)
         self._enqueue(entry)
         if entry.record.execution_type == "STOP":
             self._finish(entry, _stopped("stopped while waiting to be tried again"))
@@ -517,7 +520,7 @@ class Dispatcher:
             self.row.add("job", job_history.brief(record))
         entry.signal.ring()
 
-    def _finish(self, entry: Entry, verdict: Mapping[str, Any]) -> None:
+    def _finish(self, entry: Entry, verdict: VerdictRecord) -> None:
         before = entry.record
         if before.state in FINAL_JOB_STATES:
             return
@@ -525,14 +528,14 @@ class Dispatcher:
         if entry.prepared is not None:
             entry.prepared = None
             self._plans -= 1
-        attempts = verdict.get("attempts", before.attempts)
+        attempts = before.attempts if verdict.attempts is None else verdict.attempts
         columns: dict[str, Any] = {
-            **_retry_columns(before, verdict.get("retries") or _retries(before), max(0, attempts - 1)),
-            "state": verdict["state"],
-            "started": verdict.get("started") or before.started,
-            "ended": verdict["ended"],
-            "exit_code": verdict.get("exitCode"),
-            "reason": verdict["reason"],
+            **_retry_columns(before, verdict.retries or _retries(before), max(0, attempts - 1)),
+            "state": verdict.state,
+            "started": verdict.started or before.started,
+            "ended": verdict.ended,
+            "exit_code": verdict.exit_code,
+            "reason": verdict.reason,
             "attempts": attempts,
         }
         after = entry.record = before.replace(**columns)
@@ -602,7 +605,7 @@ class Dispatcher:
             defects.note(another, entry.record.id)
         if entry.record.state not in FINAL_JOB_STATES:
             verdict = _verdict(entry)
-            entry.record = entry.record.replace(state=verdict["state"], ended=verdict["ended"], reason=verdict["reason"])
+            entry.record = entry.record.replace(state=verdict.state, ended=verdict.ended, reason=verdict.reason)
         after = entry.record
         columns = {name: getattr(after, name) for name in ("state", "started", "ended", "exit_code", "reason", "attempts")}
         entry.phase = SETTLING
@@ -646,18 +649,25 @@ def _retry_columns(record: JobRecord, retries: Mapping[str, int], attempt: int) 
     return {"user_retries": user, "platform_retries": platform, "retries": user + platform, "more": more}
 
 
-def _ended(record: JobRecord, state: str, reason: str) -> dict[str, Any]:
-    return {"state": state, "reason": reason, "ended": time.time(), "attempts": record.attempts}
+def _told(kind: type[Told], news: Mapping[str, Any]) -> Told:
+    """A record that a keeper has sent."""
+    record = kind.from_json(news["record"])
+    assert record is not None
+    return record
 
 
-def _verdict(entry: Entry) -> Mapping[str, Any]:
+def _ended(record: JobRecord, state: str, reason: str) -> VerdictRecord:
+    return VerdictRecord(state, reason, time.time(), attempts=record.attempts)
+
+
+def _verdict(entry: Entry) -> VerdictRecord:
     """The end of a job that a defect has met: how it had ended by then, else with that."""
     verdict = JobFolder(entry.record.folder).verdict()
     return _ended(entry.record, FAILED, entry.defect) if verdict is None else verdict
 
 
-def _stopped(reason: str) -> dict[str, Any]:
-    return {"state": STOPPED, "reason": reason, "ended": time.time()}
+def _stopped(reason: str) -> VerdictRecord:
+    return VerdictRecord(STOPPED, reason, time.time())
 
 
 def _ignore(done: asyncio.Future[Any]) -> bool:

@@ -7,7 +7,7 @@ import os
 from ..lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
 from ..runfolder import journal
 from ..runfolder.journal import Event
-from ..runfolder.records import Placement, TaskRecord
+from ..runfolder.records import Placement, TaskRecord, VerdictRecord
 from ..userruns.run_folder import JobFolder
 from .errors import NoSuchJob
 from .models import JobDetail, TaskView
@@ -33,7 +33,7 @@ class _Attempt:
         self.tasks: dict[tuple[str, int], Event] = {}
         self.retries: dict[tuple[str, int], int] = {}
         self.held: set[tuple[str, int]] = set()
-        self.end: Mapping[str, Any] = {}
+        self.end: Event | None = None
         self.delay: float | None = None
 
 
@@ -47,16 +47,16 @@ def detail(record: JobRecord, plan: Mapping[str, Any], attempt: int | None) -> J
         raise NoSuchJob(f"job {record.user}~{record.name} has no attempt {attempt}")
     shown = found.get(number) or _Attempt(record.submitted)
     is_last = number == last or not found
-    verdict = (folder.verdict() or {}) if is_last else {}
+    verdict = folder.verdict() if is_last else None
     end = verdict or shown.end
     state = record.state if is_last else _state_of(end)
     placed = Placement.of(folder.attempt(number)) if number >= 0 else Placement()
     roles = {
-        name: tuple(_task(shown, state, placed, name, index) for index in range(role["instances"]))
-        for name, role in plan.get("taskRoles", {}).items()
+        name: tuple(_task(shown, state, placed, name, each) for each in range(node["instances"]))
+        for name, node in plan.get("taskRoles", {}).items()
     }
-    trigger = (end.get("role"), end.get("index"))
-    decided = shown.tasks.get((str(trigger[0]), trigger[1])) if trigger[0] is not None and trigger[1] is not None else None
+    role, index = (end.role, end.index) if end else (None, None)
+    decided = shown.tasks.get((role, index)) if role is not None and index is not None else None
     ended = (record.ended if is_last else None) or shown.ended
     return JobDetail(
         record=record,
@@ -66,11 +66,11 @@ def detail(record: JobRecord, plan: Mapping[str, Any], attempt: int | None) -> J
         attempt_created=shown.created,
         attempt_started=shown.started,
         attempt_ended=ended,
-        reason=end.get("reason") or (record.reason if is_last else None) or None,
-        exit_code=end.get("exitCode") if end else record.exit_code if is_last else None,
+        reason=(end.reason if end else None) or (record.reason if is_last else None) or None,
+        exit_code=end.exit_code if end else record.exit_code if is_last else None,
         exit_class=_class_of(state, decided),
-        trigger_role=trigger[0],
-        trigger_index=trigger[1],
+        trigger_role=role,
+        trigger_index=index,
         retries_user=record.user_retries,
         retries_platform=record.platform_retries,
         retry_delay=shown.delay if record.state == WAITING and found else None,
@@ -118,7 +118,7 @@ def _attempts(record: JobRecord, folder: JobFolder) -> dict[int, _Attempt]:
         elif kind == journal.JOB_RETRY:
             created = event.at
             if current is not None:
-                current.ended, current.end = event.at, event.details
+                current.ended, current.end = event.at, event
                 current.delay = event.seconds
         elif current is None:
             continue
@@ -198,9 +198,9 @@ def _ended(view: TaskView, end: TaskRecord) -> TaskView:
     )
 
 
-def _state_of(end: Mapping[str, Any]) -> str:
+def _state_of(end: Event | VerdictRecord | None) -> str:
     """An attempt that was followed by another one has failed, or made room."""
-    return STOPPED if "made room" in str(end.get("reason", "")) else FAILED
+    return STOPPED if end is not None and "made room" in end.reason else FAILED
 
 
 def _class_of(state: str, decided: Event | None) -> Mapping[str, Any] | None:

@@ -9,7 +9,7 @@ from ..lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict
 from ..lifecycle.states import FAILED, STOPPED, SUCCEEDED, WAITING
 from ..runfolder import journal, layout
 from ..runfolder.atomic_json import DISK_FULL, is_full
-from ..runfolder.records import HandedOn, Placement, RunState, TaskRecord
+from ..runfolder.records import HandedOn, Placement, RunState, TaskRecord, VerdictRecord
 from ..runtime import cleanup, processes
 from ..userruns import reattach
 from ..userruns.queries import may_be_running
@@ -28,7 +28,19 @@ class Found(Value):
     """What is to be done: take the verdict (`ended`), count a retry and queue (`again`), just queue, or look again later."""
 
     kind: str
-    record: Mapping[str, Any] = {}
+    record: VerdictRecord | HandedOn = HandedOn()
+
+    @property
+    def verdict(self) -> VerdictRecord:
+        """How it has ended."""
+        assert isinstance(self.record, VerdictRecord)
+        return self.record
+
+    @property
+    def again(self) -> HandedOn:
+        """With what it is started again."""
+        assert isinstance(self.record, HandedOn)
+        return self.record
 
 
 def look(
@@ -50,7 +62,7 @@ def look(
     if verdict is not None:
         return Found(ENDED, verdict)
     if not os.path.exists(folder.file(layout.JOB)):
-        return Found(QUEUE, {"attempt": 0})
+        return Found(QUEUE)
     lock = folder.lock()
     if lock is None:
         return Found(BUSY)
@@ -79,7 +91,7 @@ def _settle(folder: JobFolder, plan: Mapping[str, Any], known: Mapping[str, Any]
     if stop:
         return _decide(folder, STOPPED, "stopped by the user", None, begun, retries, started)
     if handed_on.attempt == begun or not begun:
-        return Found(QUEUE, {"attempt": begun, "retries": retries, "started": started})
+        return Found(QUEUE, HandedOn(attempt=begun, retries=retries, started=started))
     attempt = folder.attempt(begun - 1)
     left = _sweep(attempt)
     full = _without_space(attempt)
@@ -98,7 +110,7 @@ def _settle(folder: JobFolder, plan: Mapping[str, Any], known: Mapping[str, Any]
     folder.note("job-retry", attempt=begun, seconds=0, reason=words, why=again.reason, role=None, index=None, exitCode=None)
     reason = f"tried again: {again.reason}"
     folder.set_state(RunState(state=WAITING, attempt=begun, reason=reason, started=started, retries=retries))
-    record = {"again": again.counted_as, "attempt": begun, "retries": retries, "started": started, "reason": words}
+    record = HandedOn(counted_as=again.counted_as, attempt=begun, retries=retries, started=started, reason=words)
     try:
         folder.hand_on(record)
     except OSError as error:
@@ -140,7 +152,7 @@ def _go_on(folder: JobFolder, *, stop: bool, retries: Mapping[str, int], started
     if stop:
         reattach.stop(folder, grace=float(folder.plan().get("options", {}).get("graceSeconds", 30)), now=False)
         return Found(BUSY)
-    return Found(QUEUE, {"attempt": folder.attempts() - 1, "retries": retries, "started": started})
+    return Found(QUEUE, HandedOn(attempt=folder.attempts() - 1, retries=retries, started=started))
 
 
 def _judge(attempt: str, plan: Mapping[str, Any]) -> Any:

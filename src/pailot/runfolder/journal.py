@@ -84,6 +84,14 @@ class Event(Value):
         return None if role is None or index is None else (role, index)
 
     @property
+    def role(self) -> str | None:
+        return self.details.get("role")
+
+    @property
+    def index(self) -> int | None:
+        return self.details.get("index")
+
+    @property
     def named(self) -> str:
         """The task that it happened to, as ROLE:INDEX."""
         return f"{self.details.get('role')}:{self.details.get('index')}"

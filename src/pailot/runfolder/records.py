@@ -265,6 +265,37 @@ class TaskRecord(Record):
         return cls.read(f"{layout.task_attempt_folder(task, number)}/{layout.EXIT}")
 
 
+class VerdictRecord(Record):
+    """verdict.json: how a run has ended. It is there exactly when the run is over."""
+
+    state: str
+    reason: str
+    ended: float
+    exit_code: int | None = None
+    role: str | None = None
+    """The task that decided, with `index`."""
+    index: int | None = None
+    attempts: int | None = None
+    retries: Mapping[str, int] = {}
+    started: float | None = None
+    exit_status: int | None = None
+    """What `pailot run` exits with where the engine was out of reach, or denied it."""
+    unwritten: str | None = None
+    """Why this is known to one process alone: not even the reserve of a full disk was left for it."""
+
+    _needed = ("state", "reason", "ended")
+    _rare = ("exit_status", "unwritten")
+    _checks = {
+        "state": _is_state, "reason": is_text, "ended": is_moment, "exit_code": is_number, "role": is_text, "index": is_number,
+        "attempts": is_number, "retries": _is_counts, "started": is_moment, "exit_status": is_number, "unwritten": is_text,
+    }  # fmt: skip
+
+    @property
+    def retried(self) -> int:
+        """How often the job was tried again, counted against its limit or not."""
+        return sum(self.retries.values())
+
+
 class HandedOn(Record):
     """again.json: that a run is to be started again by the server that queues it."""
 

@@ -54,7 +54,7 @@ from ..runfolder import journal, layout
 from ..runfolder.atomic_json import DISK_FULL, is_full
 from ..runfolder.careful_files import make_folders
 from ..runfolder.journal import Event
-from ..runfolder.records import RunState
+from ..runfolder.records import HandedOn, RunState, VerdictRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Watcher:
 
     def tick(self) -> None: ...
 
-    def finished(self, verdict: Mapping[str, Any]) -> None: ...
+    def finished(self, verdict: VerdictRecord) -> None: ...
 
 
 class Driver:
@@ -125,7 +125,7 @@ class Driver:
         """Set from outside: the run is to make room, and to be started anew by whoever queues it."""
         self._attempt: Attempt | None = None
         self._request: StopAsked | None = None
-        self._record: dict[str, Any] | None = None
+        self._record: VerdictRecord | HandedOn | None = None
         self.descriptors: tuple[int, ...] = ()
         """What every shim keeps open beside its own: the lock of the run."""
         self.on_started: Callable[[], None] = lambda: None
@@ -147,7 +147,7 @@ class Driver:
         """Why the tasks were told to stop; empty while they were not."""
         return self.machine.stopping
 
-    def steps(self) -> Steps[dict[str, Any]]:
+    def steps(self) -> Steps[VerdictRecord | HandedOn]:
         """All attempts, to the verdict, which is written before it is returned.
 
         A run that made room for another has none: its record has the key `again`, and says as what it is counted.
@@ -316,19 +316,19 @@ class Driver:
         return self.machine.handle(PublishEnded(done.error, done.stopped))
 
     def _hand_back(self, instruction: HandBack) -> None:
-        record = {
-            "again": instruction.counted_as,
-            "attempt": instruction.number,
-            "retries": dict(self.retries),
-            "started": self.began,
-            "reason": instruction.reason,
-        }
+        record = HandedOn(
+            counted_as=instruction.counted_as,
+            attempt=instruction.number,
+            retries=dict(self.retries),
+            started=self.began,
+            reason=instruction.reason,
+        )
         self.folder.hand_on(record)
         self._record = record
 
     def _finish(self, instruction: Finish) -> None:
-        more = {"exitStatus": instruction.exit_status} if instruction.exit_status else {}
-        record = self.folder.conclude(instruction.verdict, retries=self.retries, started=self.began, **more)
+        verdict, status = instruction.verdict, instruction.exit_status or None
+        record = self.folder.conclude(verdict, retries=self.retries, started=self.began, exit_status=status)
         self.watcher.finished(record)
         self._record = record
 

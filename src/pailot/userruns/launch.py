@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..engines.contract import LaunchContext
     from ..planning import Plan
     from ..protocol import Job
+    from ..runfolder.records import VerdictRecord
     from ..store.index import Index
     from .driver import Watcher
     from .masked_job_file import Recorded
@@ -185,12 +186,12 @@ def _conflict(name: str) -> Conflict:
     return Conflict(f"'{name}' is running already (pailot show {name}); use --name or --unique for another run")
 
 
-def drive_here(run: Run, watcher: Watcher | None = None) -> dict[str, Any]:
+def drive_here(run: Run, watcher: Watcher | None = None) -> VerdictRecord:
     """Drive a run in this process, to its verdict."""
     return _drive(run, watcher, None)
 
 
-def drive_detached(run: Run) -> dict[str, Any] | None:
+def drive_detached(run: Run) -> VerdictRecord | None:
     """Leave the run to a supervisor of its own; returns once it has started, or with the verdict if it never did."""
     run.index.close()
     reader = apart(lambda writer: _drive(run, None, writer))
@@ -227,12 +228,12 @@ def apart(work: Callable[[int], object]) -> int:
     return reader
 
 
-def drive_and_tell(run: Run, started: int) -> dict[str, Any]:
+def drive_and_tell(run: Run, started: int) -> VerdictRecord:
     """Drive a run in this process, and say so on a descriptor once it has started."""
     return _drive(run, None, started)
 
 
-def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, Any]:
+def _drive(run: Run, watcher: Watcher | None, started: int | None) -> VerdictRecord:
     from ..engines.contract import EngineContext
     from ..engines.registry import create as create_engine
     from ..store import StoreError
@@ -274,7 +275,7 @@ def _drive(run: Run, watcher: Watcher | None, started: int | None) -> dict[str, 
     return verdict
 
 
-def record_end(index: Index, run_id: str, verdict: dict[str, Any]) -> None:
+def record_end(index: Index, run_id: str, verdict: VerdictRecord) -> None:
     """The verdict in the index, too; where that fails the folder still tells, and the next look repairs it."""
     from ..store import StoreError
 
@@ -284,15 +285,15 @@ def record_end(index: Index, run_id: str, verdict: dict[str, Any]) -> None:
         pass  # a full disk, for instance
 
 
-def _update_index(index: Index, run_id: str, verdict: dict[str, Any]) -> None:
+def _update_index(index: Index, run_id: str, verdict: VerdictRecord) -> None:
     index.update(
         run_id,
-        state=verdict["state"],
-        started=verdict.get("started"),
-        ended=verdict["ended"],
-        exit_code=verdict.get("exitCode"),
-        reason=verdict["reason"],
-        retries=sum(verdict.get("retries", {}).values()),
+        state=verdict.state,
+        started=verdict.started,
+        ended=verdict.ended,
+        exit_code=verdict.exit_code,
+        reason=verdict.reason,
+        retries=verdict.retried,
     )
 
 

@@ -23,9 +23,9 @@ from .run_folder import JobFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
+    from ..runfolder.records import VerdictRecord
     from ..runtime.strays import Found
     from ..store.index import JobRow
     from ..store.server import JobRecord
@@ -78,14 +78,14 @@ def refresh(row: JobRow, index: Index) -> JobRow:
     if verdict is None:
         state = folder.state()
         return row.replace(state=state.state or row.state, started=state.started or row.started)
-    if "unwritten" in verdict:
-        _complain(row, verdict["unwritten"])
+    if verdict.unwritten:
+        _complain(row, verdict.unwritten)
     from .launch import record_end
 
     record_end(index, row.id, verdict)
     updated = index.get(row.id) or row
     if updated.ended is None:  # nor could that be written
-        updated = updated.replace(state=verdict["state"], ended=verdict["ended"], reason=verdict["reason"])
+        updated = updated.replace(state=verdict.state, ended=verdict.ended, reason=verdict.reason)
     return updated
 
 
@@ -93,7 +93,7 @@ def _complain(row: JobRow, words: str) -> None:
     sys.stderr.write(f"pailot: {row.name} ({row.id}): {words}\n")
 
 
-def recover(folder: JobFolder) -> dict[str, Any] | None:
+def recover(folder: JobFolder) -> VerdictRecord | None:
     """Bring a run without a driver to its end; None while its tasks are still being stopped."""
     lock = folder.lock()
     if lock is None:
@@ -182,10 +182,10 @@ def describe(
     row: JobRow | JobRecord, folder: JobFolder, plan: dict[str, Any] | None = None, attempt: int | None = None
 ) -> dict[str, Any]:
     """What `show --json` and `run --json` print; `plan` where the folder may not be there yet, tasks of the last attempt."""
-    verdict = folder.verdict() or {}
+    verdict = folder.verdict()
     last = max(0, folder.attempts() - 1)
     shown = last if attempt is None else attempt
-    over = verdict.get("state", "")
+    over = verdict.state if verdict else ""
     placed = Placement.of(folder.attempt(shown))
     roles = {}
     for name, role in (plan or folder.plan()).get("taskRoles", {}).items():
@@ -196,9 +196,9 @@ def describe(
         "user": row.user,
         "state": row.state,
         "attempt": last,
-        "retries": sum(verdict.get("retries", {}).values()) if verdict else last,
-        "exitCode": verdict.get("exitCode"),
-        "reason": verdict.get("reason") or row.reason or None,
+        "retries": verdict.retried if verdict else last,
+        "exitCode": verdict.exit_code if verdict else None,
+        "reason": (verdict.reason if verdict else "") or row.reason or None,
         "submitted": row.submitted,
         "started": row.started,
         "ended": row.ended,
@@ -211,13 +211,12 @@ def describe(
     }
 
 
-def _decisive(folder: JobFolder, verdict: Mapping[str, Any], attempt: int) -> dict[str, Any]:
+def _decisive(folder: JobFolder, verdict: VerdictRecord | None, attempt: int) -> dict[str, Any]:
     """The task that decided how a run ended, as its verdict says, and the last lines that it printed."""
-    role, index = verdict.get("role"), verdict.get("index")
-    if role is None or index is None:
+    if verdict is None or verdict.role is None or verdict.index is None:
         return {"task": None, "lastLines": []}
-    final = TaskRecord.final(folder.task(attempt, role, index))
-    return {"task": f"{role}:{index}", "lastLines": list(final.last_lines) if final else []}
+    final = TaskRecord.final(folder.task(attempt, verdict.role, verdict.index))
+    return {"task": f"{verdict.role}:{verdict.index}", "lastLines": list(final.last_lines) if final else []}
 
 
 def explain(row: JobRow | JobRecord, folder: JobFolder) -> list[str]:
@@ -238,14 +237,14 @@ def explain(row: JobRow | JobRecord, folder: JobFolder) -> list[str]:
         if row.ended is not None:  # there was no room for more than a row in the index
             return [*lines, f"{row.name} is {row.state}: {row.reason}"]
         return [*lines, f"{row.name} is {folder.state().state or row.state}"]
-    lines.append(f"{row.name} is {verdict['state']}: {verdict['reason']}")
-    ended = journal.end_of(events, verdict.get("role"), verdict.get("index"))
+    lines.append(f"{row.name} is {verdict.state}: {verdict.reason}")
+    ended = journal.end_of(events, verdict.role, verdict.index)
     if ended is None:
         return lines
     known = ended.exit_class
     if known and known["code"]:
         lines.append(f"OpenPAI would call it {known['phrase']} ({known['code']}, {known['type']}, {known['reaction']})")
-    if ended.last_lines and verdict["state"] != "SUCCEEDED":
+    if ended.last_lines and verdict.state != "SUCCEEDED":
         lines.append(f"last lines of {ended.named}:")
         lines += [f"    {line}" for line in ended.last_lines]
     return lines

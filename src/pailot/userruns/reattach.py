@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..runfolder.journal import Event
-    from ..runfolder.records import RunRecord
+    from ..runfolder.records import RunRecord, VerdictRecord
     from .run_folder import JobFolder
 
 PATIENCE_SECONDS = 600.0
@@ -38,7 +38,7 @@ def goes_on(folder: JobFolder) -> bool:
     return job is not None and traits_of_run(job.engine).can_be_driven_on
 
 
-def settle(folder: JobFolder) -> dict[str, Any] | None:
+def settle(folder: JobFolder) -> VerdictRecord | None:
     """The verdict of a run whose driver is gone, if its last attempt has ended and is not to be tried again."""
     attempts = folder.attempts()
     if not attempts:
@@ -75,7 +75,7 @@ def stop(folder: JobFolder, *, grace: float, now: bool) -> None:
         engine.close()
 
 
-def drive_on(folder: JobFolder) -> dict[str, Any] | None:
+def drive_on(folder: JobFolder) -> VerdictRecord | None:
     """Be the driver of a run from where it is, to its verdict; None if another process is. Ctrl-C leaves the run alone."""
     from .driver import Driver
     from .original_plan import as_it_was
@@ -169,5 +169,5 @@ def _began(folder: JobFolder) -> float | None:
     return folder.state().started
 
 
-def _conclude(folder: JobFolder, verdict: Verdict) -> dict[str, Any]:
+def _conclude(folder: JobFolder, verdict: Verdict) -> VerdictRecord:
     return folder.conclude(verdict, retries=_used(folder), started=_began(folder))

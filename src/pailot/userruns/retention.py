@@ -65,7 +65,7 @@ def rebuild_index() -> int:
     rows = []
     for name in sorted(os.listdir(jobs)) if os.path.isdir(jobs) else ():
         folder = JobFolder(os.path.join(jobs, name))
-        job, verdict, plan = folder.job(), folder.verdict() or {}, folder.plan()
+        job, verdict, plan = folder.job(), folder.verdict(), folder.plan()
         if job is None:
             sys.stderr.write(f"pailot: {folder.file(layout.JOB)} is damaged or missing: this run is left out of the index\n")
             continue
@@ -75,16 +75,16 @@ def rebuild_index() -> int:
                 id=job.id,
                 name=job.name,
                 user=job.user,
-                state=verdict.get("state") or state.state or WAITING,
+                state=verdict.state if verdict else state.state or WAITING,
                 engine=job.engine,
                 folder=folder.path,
                 submitted=job.submitted,
-                started=verdict["started"] if verdict else state.started,
-                ended=verdict.get("ended"),
+                started=verdict.started if verdict else state.started,
+                ended=verdict.ended if verdict else None,
                 tasks=sum(role["instances"] for role in plan.get("taskRoles", {}).values()),
-                retries=sum(verdict.get("retries", {}).values()),
-                exit_code=verdict.get("exitCode"),
-                reason=verdict.get("reason") or "",
+                retries=verdict.retried if verdict else 0,
+                exit_code=verdict.exit_code if verdict else None,
+                reason=verdict.reason if verdict else "",
                 vc=job.virtual_cluster,
                 labels=job.labels or None,
             )

@@ -31,7 +31,7 @@ from ..runfolder.atomic_json import (
 )
 from ..runfolder.journal import Event
 from ..runfolder.record_shapes import sound
-from ..runfolder.records import RunRecord, RunState
+from ..runfolder.records import HandedOn, RunRecord, RunState, VerdictRecord
 from ..runfolder.stop_reason import claim_stop
 
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ..lifecycle.completion import Verdict
     from ..runfolder.records import Record
 
-_TYPES: Mapping[str, type[Record]] = {layout.JOB: RunRecord, layout.STATE: RunState}
+_TYPES: Mapping[str, type[Record]] = {layout.JOB: RunRecord, layout.STATE: RunState, layout.VERDICT: VerdictRecord}
 
 
 class JobFolder:
@@ -114,8 +114,8 @@ class JobFolder:
     def plan(self) -> dict[str, Any]:
         return self.record(layout.PLAN) or {}
 
-    def verdict(self) -> dict[str, Any] | None:
-        return self.record(layout.VERDICT)
+    def verdict(self) -> VerdictRecord | None:
+        return VerdictRecord.read(self.file(layout.VERDICT))
 
     def state(self) -> RunState:
         """What the run is doing, as far as that is known."""
@@ -130,47 +130,53 @@ class JobFolder:
         started = os.path.join(self.attempt(attempt), layout.STARTED)
         _if_there_is_space(lambda: write_record(started, {"at": time.time()}, durable=False))
 
-    def decide(self, verdict: dict[str, Any]) -> None:
+    def decide(self, verdict: VerdictRecord) -> None:
         """Write the verdict: on a full disk, too."""
-        write_last_record(self.file(layout.VERDICT), verdict, self.reserve, durable=self.durable)
+        write_last_record(self.file(layout.VERDICT), verdict.to_json(), self.reserve, durable=self.durable)
 
     def conclude(
-        self, verdict: Verdict, *, retries: Mapping[str, int], started: float | None, attempts: int | None = None, **more: Any
-    ) -> dict[str, Any]:
+        self,
+        verdict: Verdict,
+        *,
+        retries: Mapping[str, int],
+        started: float | None,
+        attempts: int | None = None,
+        exit_status: int | None = None,
+    ) -> VerdictRecord:
         """Write down how the run has ended, once and for all; returns what was written.
 
         Where not even the reserve is left, the record says so as `unwritten`: it is known to this process alone, and the next
         one that looks comes to its own.
         """
-        record = {
-            "state": verdict.state,
-            "reason": verdict.reason,
-            "exitCode": 0 if verdict.state == SUCCEEDED else verdict.exit_code,
-            "role": verdict.role,
-            "index": verdict.index,
-            "attempts": self.attempts() if attempts is None else attempts,
-            "retries": dict(retries),
-            "started": started,
-            "ended": time.time(),
-            **more,
-        }
-        record = self._shown(record)
+        record = VerdictRecord(
+            state=verdict.state,
+            reason=self._masked(verdict.reason),
+            ended=time.time(),
+            exit_code=0 if verdict.state == SUCCEEDED else verdict.exit_code,
+            role=verdict.role,
+            index=verdict.index,
+            attempts=self.attempts() if attempts is None else attempts,
+            retries=dict(retries),
+            started=started,
+            exit_status=exit_status,
+        )
         try:
             self.decide(record)
         except OSError as error:
             if not is_full(error):
                 raise
             self._mark_disk_full()
-            return {**record, "unwritten": f"the end of {os.path.basename(self.path)} could not be written: {DISK_FULL}"}
+            return record.replace(unwritten=f"the end of {os.path.basename(self.path)} could not be written: {DISK_FULL}")
         self.note("ended", state=verdict.state, reason=verdict.reason)
         if self.reserve == self.path:
             for folder in (self.path, *(self.attempt(number) for number in range(self.attempts()))):
                 free_reserve(folder)
         return record
 
-    def hand_on(self, record: dict[str, Any]) -> None:
+    def hand_on(self, record: HandedOn) -> None:
         """Write down that our part is over without a verdict: whoever queues the run starts it again."""
-        write_last_record(self.file(layout.HANDED_ON), self._shown(record), self.reserve, durable=self.durable)
+        masked = record.replace(reason=self._masked(record.reason or ""))
+        write_last_record(self.file(layout.HANDED_ON), masked.to_json(), self.reserve, durable=self.durable)
 
     def note(self, kind: str, **details: Any) -> Event:
         """Write down that something happened."""
@@ -180,11 +186,15 @@ class JobFolder:
 
     def _shown(self, record: dict[str, Any]) -> dict[str, Any]:
         """A record as it may be read by others; only `reason` is free text, and logs are masked where they are written."""
-        if not self.hidden or not isinstance(record.get("reason"), str):
-            return record
+        reason = record.get("reason")
+        return {**record, "reason": self._masked(reason)} if self.hidden and isinstance(reason, str) else record
+
+    def _masked(self, reason: str) -> str:
+        if not self.hidden:
+            return reason
         from ..runfolder.masking import mask_text
 
-        return {**record, "reason": mask_text(record["reason"], self.hidden)}
+        return mask_text(reason, self.hidden)
 
     def events(self) -> list[Event]:
         return journal.read(self.path)

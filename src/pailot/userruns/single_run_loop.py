@@ -10,6 +10,7 @@ import time
 
 from ..lifecycle.waits import milliseconds
 from ..runfolder import layout
+from ..runfolder.records import VerdictRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from .driver import Driver
 
 
-def drive(driver: Driver, *, interruptible: bool = True) -> dict[str, Any]:
+def drive(driver: Driver, *, interruptible: bool = True) -> VerdictRecord:
     """Drive a run to its verdict; signals to this process are for it, unless it only looks on."""
     gc.enable()
     control = os.open(driver.folder.file(layout.CONTROL), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -31,7 +32,8 @@ def drive(driver: Driver, *, interruptible: bool = True) -> dict[str, Any]:
             try:
                 moment = next(steps)
             except StopIteration as end:
-                verdict: dict[str, Any] = end.value
+                verdict = end.value
+                assert isinstance(verdict, VerdictRecord)  # only a server's run is handed on
                 return verdict
             _wait(driver, moment, control, wake)
     except Exception as error:  # a run never ends without a verdict
@@ -45,7 +47,7 @@ def drive(driver: Driver, *, interruptible: bool = True) -> dict[str, Any]:
         driver.engine.close()
 
 
-def _end_defective(driver: Driver, error: Exception) -> dict[str, Any]:
+def _end_defective(driver: Driver, error: Exception) -> VerdictRecord:
     """The run cannot be driven on: nothing of it goes on, and its verdict says why. In a cluster it goes on without us."""
     from ..errors import PailotError
     from ..lifecycle.completion import Verdict

@@ -17,14 +17,13 @@ from ..runtime.daemon import daemonize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from ..runfolder.records import VerdictRecord
     from .launch import Run
 
 _START = "import sys; sys.path[:] = sys.argv[1:]; from pailot.userruns.supervisor import main; main()"
 
 
-def supervise(run: Run) -> dict[str, Any] | None:
+def supervise(run: Run) -> VerdictRecord | None:
     """Leave the run to a new process; returns once it has started, or with the verdict if it never did."""
     import subprocess
 

@@ -40,15 +40,15 @@ def settled(stage: Stage, *, stop: bool = False, retries: dict[str, int] | None 
 def test_a_folder_that_is_not_complete_was_never_begun(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     os.unlink(stage.folder.file(layout.JOB))
-    assert settled(stage) == Found(QUEUE, {"attempt": 0})
+    assert settled(stage) == Found(QUEUE)
 
 
 def test_a_verdict_is_taken_over(tmp_path: Path) -> None:
     stage = begun(tmp_path)
     for index in (0, 1):
         stage.engine.end("worker", index)
-    record = stage.to_the_end()
-    assert settled(stage) == Found(ENDED, record)
+    stage.to_the_end()
+    assert settled(stage).verdict == stage.folder.verdict()
 
 
 def test_a_job_that_somebody_drives_is_left_alone(tmp_path: Path) -> None:
@@ -65,17 +65,17 @@ def test_a_defect_is_the_end_of_its_job(tmp_path: Path, told: str) -> None:
     if told == "by the keeper":
         write_record(stage.folder.file(layout.KEEPER_ERROR), {"reason": "a mistake of ours", "defect": True, "at": 1.0})
     found = settled(stage, defect="a mistake of ours" if told == "by the server" else "")
-    assert (found.kind, found.record["state"], found.record["reason"]) == (ENDED, "FAILED", "a mistake of ours")
+    assert (found.kind, found.verdict.state, found.verdict.reason) == (ENDED, "FAILED", "a mistake of ours")
 
 
 def test_what_was_to_stop_is_stopped(tmp_path: Path) -> None:
     found = settled(begun(tmp_path, job_retries=3), stop=True)
-    assert (found.kind, found.record["state"]) == (ENDED, "STOPPED")
+    assert (found.kind, found.verdict.state) == (ENDED, "STOPPED")
 
 
 def test_a_job_that_was_not_begun_waits_on(tmp_path: Path) -> None:
     found = settled(Stage(tmp_path))
-    assert (found.kind, found.record["attempt"]) == (QUEUE, 0)
+    assert (found.kind, found.again.attempt) == (QUEUE, 0)
 
 
 def test_a_job_that_made_room_waits_for_its_next_attempt(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_job_that_made_room_waits_for_its_next_attempt(tmp_path: Path) -> None
     stage.driver.preempted = True
     stage.to_the_end()
     found = settled(stage)
-    assert (found.kind, found.record["attempt"]) == (QUEUE, 1)
+    assert (found.kind, found.again.attempt) == (QUEUE, 1)
 
 
 def test_tasks_that_decided_their_job_are_believed(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_tasks_that_decided_their_job_are_believed(tmp_path: Path) -> None:
     for index in (0, 1):
         stage.engine.end("worker", index)
     found = settled(stage)
-    assert (found.kind, found.record["state"]) == (ENDED, "SUCCEEDED")
+    assert (found.kind, found.verdict.state) == (ENDED, "SUCCEEDED")
 
 
 @pytest.mark.parametrize(("used", "kind"), [(0, AGAIN), (1, ENDED)])
@@ -101,10 +101,10 @@ def test_a_failure_is_tried_again_as_often_as_the_job_says(tmp_path: Path, used:
     found = settled(stage, retries={"user": used, "platform": 0})
     assert found.kind == kind
     if kind == AGAIN:
-        assert (found.record["again"], found.record["attempt"], found.record["retries"]["user"]) == ("user", 1, 1)
+        assert (found.again.counted_as, found.again.attempt, found.again.retries["user"]) == ("user", 1, 1)
         assert settled(stage).kind == QUEUE  # the folder says that it was handed on
     else:
-        assert (found.record["state"], found.record["exitCode"]) == ("FAILED", 3)
+        assert (found.verdict.state, found.verdict.exit_code) == ("FAILED", 3)
 
 
 @pytest.mark.parametrize(("used", "kind"), [(0, AGAIN), (5, ENDED)])
@@ -113,23 +113,23 @@ def test_tasks_that_were_killed_with_their_keeper_are_a_failure_of_the_platform(
     stage.engine.end("worker", 0, outcome="stopped", exit_code=None)
     found = settled(stage, retries={"user": 0, "platform": used}, reason="the keeper was killed")
     assert found.kind == kind
-    assert found.record["reason"].startswith("the keeper was killed")
+    assert (found.record.reason or "").startswith("the keeper was killed")
 
 
 def test_a_restart_of_the_machine_is_told_from_a_killed_keeper(tmp_path: Path) -> None:
     stage = begun(tmp_path)
-    assert settled(stage).record["reason"] == "the process that kept it was killed"
+    assert settled(stage).again.reason == "the process that kept it was killed"
     other = begun(tmp_path / "other")
     placed = Placement(boot="an earlier start", driver=1, ports={}, host="127.0.0.1")
     write_record(os.path.join(other.folder.attempt(0), layout.PLACEMENT), placed.to_json())
-    assert settled(other).record["reason"] == "the machine was restarted while it ran"
+    assert settled(other).again.reason == "the machine was restarted while it ran"
 
 
 def test_a_full_disk_is_not_tried_again(tmp_path: Path) -> None:
     stage = begun(tmp_path, job_retries=3)
     stage.engine.end("worker", 0, outcome="failed", exit_code=None, diskFull=True, reason="no room")
     found = settled(stage)
-    assert (found.kind, found.record["state"], found.record["reason"]) == (ENDED, "FAILED", "worker:0: no room")
+    assert (found.kind, found.verdict.state, found.verdict.reason) == (ENDED, "FAILED", "worker:0: no room")
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stage:
 
 def test_a_job_that_goes_on_elsewhere_is_followed_again(elsewhere: Stage) -> None:
     found = settled(elsewhere)
-    assert (found.kind, found.record["attempt"]) == (QUEUE, 0)
+    assert (found.kind, found.again.attempt) == (QUEUE, 0)
 
 
 def test_a_job_that_goes_on_elsewhere_is_told_to_stop(elsewhere: Stage) -> None:
@@ -152,10 +152,10 @@ def test_a_job_that_goes_on_elsewhere_is_told_to_stop(elsewhere: Stage) -> None:
 def test_a_job_that_ended_elsewhere_has_its_verdict(elsewhere: Stage) -> None:
     elsewhere.engine.decide(Outcome("stopped", Verdict("FAILED", "it said so", "worker", 1, 9)))
     found = settled(elsewhere)
-    assert (found.kind, found.record["state"], found.record["reason"]) == (ENDED, "FAILED", "it said so")
+    assert (found.kind, found.verdict.state, found.verdict.reason) == (ENDED, "FAILED", "it said so")
 
 
 def test_a_defect_ends_a_job_elsewhere_too(elsewhere: Stage) -> None:
     found = settled(elsewhere, defect="a mistake of ours")
-    assert (found.kind, found.record["state"]) == (ENDED, "FAILED")
+    assert (found.kind, found.verdict.state) == (ENDED, "FAILED")
     assert os.path.exists(os.path.join(elsewhere.folder.attempt(0), layout.STOP))

@@ -16,7 +16,7 @@ import pytest
 from pailot.jobserver import job_history
 from pailot.runfolder import layout
 from pailot.runfolder.journal import Tail
-from pailot.runfolder.records import Placement, Record, RunRecord, RunState, StopRecord, TaskRecord
+from pailot.runfolder.records import Placement, Record, RunRecord, RunState, StopRecord, TaskRecord, VerdictRecord
 from pailot.store.index import JobRow
 from pailot.store.server import JobRecord
 from pailot.userruns import queries
@@ -93,7 +93,7 @@ def test_a_folder_of_an_earlier_version_is_read_as_ever(path: Path, tmp_path: Pa
 
 TYPES: dict[str, type[Record]] = {
     layout.JOB: RunRecord, layout.STATE: RunState, layout.STOP: StopRecord, layout.PLACEMENT: Placement,
-    layout.EXIT: TaskRecord, layout.FINAL: TaskRecord, layout.HELD: TaskRecord,
+    layout.EXIT: TaskRecord, layout.FINAL: TaskRecord, layout.HELD: TaskRecord, layout.VERDICT: VerdictRecord,
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from pailot.engines.traits import Traits
 from pailot.progress import Progress
 from pailot.runfolder import layout
 from pailot.runfolder.journal import Event
-from pailot.runfolder.records import RunRecord
+from pailot.runfolder.records import RunRecord, VerdictRecord
 from pailot.testing.runs import job, role
 from pailot.userruns.driver import Driver, Watcher
 from pailot.userruns.run_folder import JobFolder
@@ -46,8 +46,8 @@ class Witness(Watcher):
     def grown(self, attempt: int, role: str, index: int, task_attempt: int) -> None:
         self.logs.append((attempt, role, index, task_attempt))
 
-    def finished(self, verdict: Mapping[str, Any]) -> None:
-        self.verdicts.append(verdict)
+    def finished(self, verdict: VerdictRecord) -> None:
+        self.verdicts.append(verdict.to_json())
 
 
 class Stage:
@@ -73,7 +73,7 @@ class Stage:
         try:
             self.moment = next(self._steps)
         except StopIteration as end:
-            self.record = end.value
+            self.record = end.value.to_json()
         return self.record
 
     def to_the_end(self) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from pailot.engines.traits import Traits
 from pailot.lifecycle.completion import Outcome, Verdict
 from pailot.progress import Progress
 from pailot.runfolder.atomic_json import DISK_FULL
+from pailot.runfolder.records import VerdictRecord
 from pailot.runfolder.stop_reason import claim_stop
 from pailot.testing.runs import role
 from pailot.userruns.driver import full_disk
@@ -33,7 +34,7 @@ def test_a_run_succeeds_when_its_tasks_have(tmp_path: Path) -> None:
     stage.engine.end("worker", 1)
     record = stage.to_the_end()
     assert (record["state"], record["exitCode"], record["retries"]) == ("SUCCEEDED", 0, {"user": 0, "platform": 0})
-    assert stage.folder.verdict() == record
+    assert stage.folder.verdict() == VerdictRecord.from_json(record)
     assert (stage.watcher.notes, stage.watcher.verdicts) == (["a note"], [record])
     assert [entry["index"] for entry in stage.happened("task-ended")] == [0, 1]
 

@@ -13,10 +13,9 @@ from ..problem_report import print_problems
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Mapping
-    from typing import Any
 
     from ...protocol import Job
+    from ...runfolder.records import VerdictRecord
     from ...userruns.launch import Run
 
 STATUSES = {"SUCCEEDED": OK, "FAILED": FAILED, "STOPPED": STOPPED}
@@ -78,13 +77,13 @@ def start(args: Namespace, job: Job, text: str) -> int:
     verdict = drive_here(prepared, Live(prepared.folder, prepared.plan, quiet=args.quiet, to_stderr=args.json))
     if args.json:
         _print_description(prepared)
-    elif not args.quiet or verdict["state"] != "SUCCEEDED":
+    elif not args.quiet or verdict.state != "SUCCEEDED":
         _print_verdict(prepared, verdict)
     return _status(verdict)
 
 
-def _status(verdict: Mapping[str, Any]) -> int:
-    return int(verdict.get("exitStatus") or STATUSES[verdict["state"]])
+def _status(verdict: VerdictRecord) -> int:
+    return verdict.exit_status or STATUSES[verdict.state]
 
 
 def _print_started(args: Namespace, prepared: Run) -> int:
@@ -108,8 +107,8 @@ def _print_description(prepared: Run) -> None:
     print(json.dumps(describe(row, prepared.folder), indent=2))
 
 
-def _print_verdict(prepared: Run, verdict: Mapping[str, Any]) -> None:
-    seconds = verdict["ended"] - (verdict["started"] or verdict["ended"])
-    print(f"pailot: {prepared.plan.name} {verdict['state']} after {seconds:.1f} s: {verdict['reason']}", file=sys.stderr)
-    if verdict["state"] == "FAILED" and prepared.plan.task_count > 1:
+def _print_verdict(prepared: Run, verdict: VerdictRecord) -> None:
+    seconds = verdict.ended - (verdict.started or verdict.ended)
+    print(f"pailot: {prepared.plan.name} {verdict.state} after {seconds:.1f} s: {verdict.reason}", file=sys.stderr)
+    if verdict.state == "FAILED" and prepared.plan.task_count > 1:
         print(f"pailot: more: pailot why {prepared.id}", file=sys.stderr)

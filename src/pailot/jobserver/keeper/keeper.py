@@ -22,7 +22,7 @@ from ...lifecycle.states import FAILED
 from ...lifecycle.waits import LONGEST_WAIT_SECONDS, capped
 from ...runfolder import journal, layout, plan_codec
 from ...runfolder.atomic_json import DISK_FULL, is_full, keep_reserve, write_record
-from ...runfolder.records import RunRecord
+from ...runfolder.records import HandedOn, RunRecord, VerdictRecord
 from ...runfolder.stop_reason import claim_stop
 from ...runtime import defects
 from ...runtime.daemon import daemonize
@@ -55,7 +55,7 @@ class Running(Watcher):
         self.keeper, self.job = keeper, job
         self.driver: Driver | None = None
         self.engine: Engine | None = None
-        self.steps: Steps[dict[str, Any]] | None = None
+        self.steps: Steps[VerdictRecord | HandedOn] | None = None
         self.lock: int | None = None
         self.moment: float | None = None
         self.descriptor: int | None = None
@@ -328,15 +328,15 @@ class Keeper:
         except Exception as error:  # one job must not take all others with it
             self._fail(running, error)
 
-    def _step(self, running: Running, steps: Steps[dict[str, Any]]) -> None:
+    def _step(self, running: Running, steps: Steps[VerdictRecord | HandedOn]) -> None:
         try:
             moment = next(steps)
         except StopIteration as end:
             self._finished(running, end.value)
             return
-        except FileExistsError as error:
+        except FileExistsError:
             # The attempt was begun by another keeper, or the order came twice: the folder tells how it went.
-            self._finished(running, {"refused": f"this attempt was begun already ({error.filename})"})
+            self._finished(running, None)
             return
         self._watch(running)
         if moment is not None:
@@ -402,7 +402,7 @@ class Keeper:
                 shown, _, *masked = documents
                 folder.fill(asked, order["source"], plan_codec.with_whole_plan(shown, masked[0] if masked else plan))
             elif folder.verdict() is not None:
-                self._finished(running, {"refused": "this job has ended already"})
+                self._finished(running, None)
                 return
             running.lock = folder.lock()
             if running.lock is None:
@@ -452,10 +452,11 @@ class Keeper:
 
     # Ends
 
-    def _finished(self, running: Running, record: Mapping[str, Any]) -> None:
+    def _finished(self, running: Running, record: VerdictRecord | HandedOn | None) -> None:
+        """A job has ended, is to be started again, or is refused: it has ended, or its attempt was begun, already."""
         self._let_go(running)
-        kind = "again" if "again" in record else "refused" if "refused" in record else "ended"
-        self.tell({"event": kind, "id": running.job, "record": record})
+        kind = "refused" if record is None else "again" if isinstance(record, HandedOn) else "ended"
+        self.tell({"event": kind, "id": running.job, "record": record.to_json() if record else {}})
         self.ended += 1
         if self.ended % COLLECT_EVERY == 0:
             gc.collect()
@@ -551,12 +552,12 @@ def _warm_up() -> None:
     exit_classes.classify(exit_classes.End(1), "")
 
 
-def _no_space(folder: JobFolder, order: Mapping[str, Any]) -> dict[str, Any]:
+def _no_space(folder: JobFolder, order: Mapping[str, Any]) -> VerdictRecord:
     """The end of a job for which not even a folder could be made; the server keeps it where that cannot be written either."""
     try:
         return folder.conclude(Verdict(FAILED, DISK_FULL), retries=order["retries"], started=order["began"])
     except OSError:
-        return {"state": FAILED, "reason": DISK_FULL, "ended": time.time(), "retries": order["retries"], "attempts": 0}
+        return VerdictRecord(FAILED, DISK_FULL, time.time(), retries=order["retries"], attempts=0)
 
 
 def _drain(descriptor: int) -> None:
