@@ -28,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check docs bench metrics soak venv node parts clean
+.PHONY: help run test check docs bench page metrics soak venv node parts clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -54,6 +54,9 @@ docs: $(VENV)/.installed-dev ## Check the docs: every example is run, every link
 
 bench: $(VENV)/.installed-dev node $(PEERS)/.installed $(ALIPAI)/.installed ## Measure speed; ARGS go to bench/run.py
 	$(BIN)/python bench/run.py $(ARGS)
+
+page: ## Build the third-party code of the web page again, from the versions that are pinned
+	cd page-vendor && npm ci --silent --no-audit --no-fund --ignore-scripts && node build.js
 
 metrics: ## Count lines, cycles and habits of the source
 	@$(PYTHON) bench/metrics.py

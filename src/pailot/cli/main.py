@@ -41,6 +41,7 @@ COMMANDS = {
     "vc": "virtual clusters of a server",
     "doctor": "check this machine, and say what to do",
     "library": "list, show, add and remove shared prerequisites",
+    "web": "open a server's web page, signed in",
     "serve": "serve OpenPAI's REST API to a team",
     "completion": "print a completion script for bash, zsh or fish",
 }

@@ -112,6 +112,11 @@ class Client:
         made: str = self._json("POST", "/tokens/application", {})["token"]
         return made
 
+    def page_code(self) -> str:
+        """A code that opens a session of the web page once, within a minute."""
+        made: str = self._json("POST", "/session/code", {})["code"]
+        return made
+
     def revoke_token(self, token: str) -> None:
         self._json("DELETE", f"/tokens/{_part(token)}")
 

@@ -11,7 +11,7 @@ import re
 import threading
 from time import time
 
-from ..store.server import APPLICATION, BROWSER, Group, NameTaken, Token, User
+from ..store.server import APPLICATION, BROWSER, SESSION, Group, NameTaken, Token, User
 from ..store.server.tokens import BadToken, TokenKeys, digest, sign, verify
 from ..values import Value
 from .errors import BadRequest, Conflict, Forbidden, Missing, TeamError
@@ -157,7 +157,7 @@ class Accounts:
 
     def login(self, username: str, password: str, *, address: str = "", expires_in: float = LIFE_SECONDS) -> tuple[str, Account]:
         """A browser token for who knows the password. WrongPassword, whether or not there is such a user; TooManyFailures."""
-        self._check_password(username, password, address)
+        self.check_password(username, password, address)
         with self._store.batch():
             self._rows.remove_expired(self._clock())
             token = self._grant(username, BROWSER, expires_in)
@@ -188,14 +188,23 @@ class Accounts:
             raise BadToken("this is no application token of that user")
         return known
 
+    @property
+    def generation(self) -> int:
+        """Grows whenever something changes that a token or session depends on."""
+        return self._generation
+
+    def forget(self) -> None:
+        """What is remembered of tokens and sessions is looked up again."""
+        self._changed()
+
     def remembers(self, token: str) -> bool:
         """Whether `identify` would answer without asking the database."""
         return token in self._known
 
-    def grant_application(self, username: str) -> str:
-        """A token for a program of this user; it lasts until it is revoked."""
+    def grant_application(self, username: str, note: str = "") -> str:
+        """A token for a program of this user; it lasts until it is revoked. The note says what it is for."""
         self._user(username)
-        return self._grant(username, APPLICATION, None)
+        return self._grant(username, APPLICATION, None, note)
 
     def tokens(self, username: str) -> list[str]:
         """The user's tokens that are good, written anew from what is kept of them."""
@@ -320,7 +329,8 @@ class Accounts:
             changes["grouplist"] = tuple(dict.fromkeys(names))
             if hashed is not None:
                 changes["password_hash"] = hashed
-                self._rows.remove_tokens(username, BROWSER, but=digest(keep) if keep else "")
+                for kind in (BROWSER, SESSION):
+                    self._rows.remove_tokens(username, kind, but=digest(keep) if keep else "")
             self._rows.update_user(username, **changes)
         self._changed()
 
@@ -335,7 +345,7 @@ class Accounts:
             if by.username != username:
                 raise Forbidden("only an administrator changes another user's password")
             try:
-                self._check_password(username, old or "", address)
+                self.check_password(username, old or "", address)
             except WrongPassword:
                 raise Forbidden("Pre-password is incorrect.") from None
         self.update_user(username, password=new, keep=keep)
@@ -494,7 +504,7 @@ class Accounts:
         if accounts and not any(account.admin for account in accounts if account.username != without):
             raise Forbidden("this is the last administrator")
 
-    def _grant(self, username: str, kind: str, life: float | None) -> str:
+    def _grant(self, username: str, kind: str, life: float | None, note: str = "") -> str:
         from secrets import token_urlsafe
 
         now = int(self._clock())
@@ -506,6 +516,8 @@ class Accounts:
             "jti": token_urlsafe(12),
             "iat": now,
         }
+        if note:
+            claims["note"] = note
         expires = None
         if life is not None:
             expires = now + int(min(max(life, SHORTEST_LIFE), LONGEST_LIFE))
@@ -514,7 +526,7 @@ class Accounts:
         self._rows.add_token(Token(digest(token), username, kind, now, expires, claims))
         return token
 
-    def _check_password(self, username: str, password: str, address: str) -> None:
+    def check_password(self, username: str, password: str, address: str) -> None:
         """WrongPassword, TooManyFailures. A name that is not there is looked at, counted and refused just as one that is.
 
         Whoever fails waits: with that name from that address, with that name from anywhere, and from that address with

@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 JUST_SENT_SECONDS = 3600.0
+SHOWN = 200
+"""Of the jobs that run, and of those that wait, at a glance."""
 ID_LENGTH = 16
 """Of the ids that `new_id` makes."""
 
@@ -448,6 +450,33 @@ class Team:
         self.policy.check_read(caller, record)
         in_line = entry is not None and entry.phase == QUEUED and record.state == WAITING
         return self.floor.wait_reason(entry) if entry is not None and in_line else None
+
+    def wait_text(self, number: str) -> str:
+        """What a job in the queue waits for, in words; nothing for any other."""
+        entry = self.floor.entries.get(number)
+        in_line = entry is not None and entry.phase == QUEUED and entry.record.state == WAITING
+        return self.floor.queue.why(number).text if in_line else ""
+
+    def line(self, caller: Caller) -> tuple[list[Holder], list[tuple[Holder, Reason]]]:
+        """The jobs that hold a part of the machine, the largest first, and those that wait, in line; at most `SHOWN` of each.
+
+        A job that the caller may not see is left out.
+        """
+        queue = self.floor.queue
+
+        def seen(ids: Sequence[str]) -> list[Holder]:
+            entries = [self.floor.entries[each] for each in ids if each in self.floor.entries]
+            names = [
+                f"{each.record.user}~{each.record.name}"
+                for each in entries
+                if self.policy.may_see(caller, each.record.user, each.record.vc)
+            ]
+            return [found for found in map(self.holder, names) if found is not None]
+
+        holders = sorted(seen(queue.running()), key=lambda each: (-each.gpus, -each.cpus, -each.memory_mb, each.job))
+        waits = seen(queue.waiting()[:SHOWN])
+        reasons = [(each, queue.why(self.floor.names[each.user, each.job.partition("~")[2]].record.id)) for each in waits]
+        return holders[:SHOWN], reasons
 
     def holder(self, name: str) -> Holder | None:
         """The job of a full name that runs or waits, with what it holds."""

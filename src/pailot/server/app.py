@@ -9,6 +9,7 @@ from ..errors import PailotError
 from ..protocol.problems import InvalidJob
 from .auth import NOBODY
 from .errors import response_of
+from .page import Page
 from .route_table import ROUTES
 from .toolkit.addresses import counted
 from .toolkit.http import COMPRESSED_FROM, Gone, HttpError, Request, Response, Stream, compressed, json_response
@@ -28,6 +29,7 @@ class App:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.router = Router(ROUTES)
+        self.page = Page()
         site.routes = self.router.routes
         self._streams: set[asyncio.Task[None]] = set()
 
@@ -40,6 +42,12 @@ class App:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         site = self.site
+        found = self.page.find(scope)
+        if found is not None:
+            body = b"" if scope["method"] == "HEAD" else found.body
+            await send({"type": "http.response.start", "status": found.status, "headers": found.headers})
+            await send({"type": "http.response.body", "body": body})
+            return
         began = time.perf_counter()
         route: Route | None = None
         request: Request | None = None

@@ -1,4 +1,4 @@
-"""Who is calling: by token, by basic authentication with an application token, or by the key of a job's logs."""
+"""Who is calling: by token, by an application token as a password, by a session of the page, or by the key of a job's logs."""
 
 from __future__ import annotations
 
@@ -25,17 +25,24 @@ _REMEMBERED = 4096
 _FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via")
 _LOOPBACK = re.compile(r"127(\.[0-9]{1,3}){3}")
 _CHALLENGE = (b"www-authenticate", b"Bearer")
+COOKIES = ("pailot", "__Host-pailot")
+PAGE_HEADER = b"x-pailot-page"
 
 
 class Caller:
     """Whoever sent a request."""
 
-    __slots__ = ("bearer", "team", "token", "username")
+    __slots__ = ("bearer", "page", "team", "token", "username")
 
-    def __init__(self, team: TeamCaller | None = None, bearer: Bearer | None = None, token: str = "") -> None:
+    def __init__(
+        self, team: TeamCaller | None = None, bearer: Bearer | None = None, token: str = "", page: str | None = None
+    ) -> None:
         self.team = team
         self.bearer = bearer
         self.token = token
+        """The token, or the id of the session."""
+        self.page = page
+        """The page secret, for a session."""
         self.username = team.name if team is not None else ""
 
     def must(self) -> TeamCaller:
@@ -72,6 +79,19 @@ def invalid_token() -> HttpError:
     return HttpError(401, "UnauthorizedUserError", "Your token is invalid.", [_CHALLENGE])
 
 
+def session_over() -> HttpError:
+    return HttpError(401, "SessionOverError", "The session is over; log in again.")
+
+
+def session_id(request: Request) -> str:
+    """The id in the session's cookie; nothing where there is none."""
+    for part in (request.header(b"cookie") or "").split(";"):
+        name, _, value = part.strip().partition("=")
+        if name in COOKIES:
+            return value
+    return ""
+
+
 class Gate:
     """Lets callers in."""
 
@@ -88,8 +108,12 @@ class Gate:
                 return ANYONE
             if who == KEY and "key" in request.query:
                 return await self._by_key(request)
-            raise guest()
-        caller = await self._by_header(header)
+            id, page = session_id(request), request.header(PAGE_HEADER)
+            if not id or not page:
+                raise guest()
+            caller = await self._by_session(id, page)
+        else:
+            caller = await self._by_header(header)
         if who in (BROWSER, ADMIN) and caller.bearer is not None and caller.bearer.application:
             raise HttpError(403, "ForbiddenUserError", "Applications are not allowed to do this operation.")
         if who in (ADMIN, TOKEN_ADMIN) and not caller.account.admin:
@@ -125,6 +149,16 @@ class Gate:
         self._seen[header] = (bearer, caller)
         return caller
 
+    async def _by_session(self, id: str, page: str) -> Caller:
+        """Both are needed for every request: the cookie reaches other ports of this host, the page secret does not."""
+        sessions = self._site.sessions
+        try:
+            known = sessions.remembers(id, page)
+            bearer = sessions.identify(id, page) if known else await self._site.call(sessions.identify, id, page)
+        except BadToken:
+            raise session_over() from None
+        return Caller(team_caller(bearer.account), bearer, id, page)
+
     async def _identify(self, token: str, username: str | None) -> Bearer:
         """Beside the loop where the database is asked; mostly the accounts know by heart."""
         accounts = self._site.accounts
@@ -136,6 +170,9 @@ class Gate:
         """Whether a caller who was let in a while ago would be let in now, as the same one with the same rights."""
         accounts = self._site.accounts
         try:
+            if caller.page is not None and caller.bearer is not None:
+                found = await self._site.call(self._site.sessions.identify, caller.token, caller.page)
+                return found.account == caller.bearer.account
             if caller.bearer is not None:
                 return (await self._identify(caller.token, None)).account == caller.bearer.account
             if caller.username:  # by a key

@@ -7,6 +7,7 @@ import json
 import secrets
 import socket
 import sys
+import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..jobserver.accounts import Accounts
     from ..jobserver.service import Team
+    from ..jobserver.sessions import Sessions
     from ..settings import Settings
     from ..store.server import ServerStore
     from .auth import Gate
@@ -41,6 +43,7 @@ class Site:
     team: Team
     store: ServerStore
     accounts: Accounts
+    sessions: Sessions
     gate: Gate
     routes: tuple[Route, ...] = ()
 
@@ -70,12 +73,14 @@ class Site:
     async def start(self) -> None:
         """Open the home, find the jobs, make the first user."""
         from ..jobserver.lifespan import running_team
+        from ..jobserver.sessions import Sessions
         from .auth import Gate
         from .bootstrap import open_accounts
 
         self.team = await self._stack.enter_async_context(running_team(self.settings, engine=self.engine))
         self.store = self.team.store
         self.accounts, self.password = await self.call(open_accounts, self.store, self.settings)
+        self.sessions = Sessions(self.store, self.accounts, time.time)
         self.gate = Gate(self)
 
     async def stop(self) -> None:

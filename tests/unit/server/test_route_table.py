@@ -22,6 +22,7 @@ FREE = {
     ("GET", "/api/v2/info"),
     ("GET", "/api/v2/authn/info"),
     ("POST", "/api/v2/authn/basic/login"),
+    ("POST", "/api/v2/session"),
     ("GET", "/api/v2/openapi.json"),
     ("GET", "/metrics"),
     ("GET", "/healthz"),

@@ -33,7 +33,7 @@ LIST_LIMIT, LIST_MOST = 5000, 50000
 _MANY_TASKS = 200
 """The detail of a job with more is written beside the loop."""
 _INTEGER = {"type": "integer", "minimum": 0}
-_LIST_QUERY = (
+LIST_QUERY = (
     Query("username", "Users, separated by commas."),
     Query("vc", "Virtual clusters, separated by commas."),
     Query("state", "States, separated by commas."),
@@ -45,7 +45,11 @@ _LIST_QUERY = (
     Query("order", f"`field,ASC` or `field,DESC`; fields are {', '.join(ORDERS)}."),
     Query("offset", "How many jobs are left out.", _INTEGER),
     Query("limit", f"How many jobs are told; {LIST_LIMIT} by default.", {**_INTEGER, "maximum": LIST_MOST}),
-    Query("format", "With `ps`, what `pailot ps --json` tells of each job.", {"type": "string", "enum": ["ps"]}),
+    Query(
+        "format",
+        "With `ps`, what `pailot ps --json` tells of each job; with `row`, what the web page shows of it.",
+        {"type": "string", "enum": ["ps", "row"]},
+    ),
     Query("withTotalCount", "Answers `{totalCount, data}` instead of a list.", {"type": "boolean"}),
 )
 EXECUTION = Record(
@@ -70,13 +74,18 @@ def _as_run(job: JobRecord) -> dict[str, Any]:
     return listed(job, held)
 
 
-@routes("GET", "/jobs", query=_LIST_QUERY, limit="list", answers={200: "Jobs"}, shape=JOB_LIST)
+@routes("GET", "/jobs", query=LIST_QUERY, limit="list", answers={200: "Jobs"}, shape=JOB_LIST)
 async def list_jobs(request: Request) -> Response:
     """List jobs, the newest first."""
     query = job_query(request)
     with_total = request.query.get("withTotalCount", "").lower() == "true"
+    query = query.replace(want_total=with_total)
+    if request.query.get("format") == "row":
+        page = await request.site.call(request.site.store.jobs.list, query)
+        rows = [answers.row(each, request.site.team.wait_text(each.id)) for each in page.rows]
+        return json_response({"totalCount": page.total, "data": rows} if with_total else rows)
     item = _as_run if request.query.get("format") == "ps" else answers.list_item
-    return Response(await request.site.call(_listed, request.site.store, query.replace(want_total=with_total), item), kind=JSON)
+    return Response(await request.site.call(_listed, request.site.store, query, item), kind=JSON)
 
 
 def job_query(request: Request) -> JobQuery:

@@ -134,6 +134,7 @@ async def _whole_log(request: Request, found: Log) -> Response:
         (b"cache-control", b"private, no-cache"),  # it may grow, and is not for everyone
         (b"x-content-type-options", b"nosniff"),  # a browser must not show what a task prints as a page
         (b"x-log-ended", b"true" if found.ended else b"false"),
+        (b"x-log-attempt", b"%d.%d" % (found.attempt, found.task_attempt)),  # with an offset behind it, the id of an event
     ]
     if f'"{mark}"' in (request.header(b"if-none-match") or ""):
         unchanged = Response(b"", 304)

@@ -60,13 +60,16 @@ async def logout(request: Request) -> Response:
 @routes("GET", "/tokens", "/api/v1/token", auth=BROWSER, shape=record(tokens=many(TEXT)))
 async def tokens(request: Request) -> Response:
     """The caller's tokens."""
+    if request.caller.page is not None:  # a script in the page must not come by what works elsewhere
+        raise HttpError(403, "ForbiddenUserError", "A session sees tokens by their ids: GET /api/v2/sessions.")
     return json_response({"tokens": await request.site.call(request.site.accounts.tokens, request.caller.username)})
 
 
 @routes("POST", "/tokens/application", "/api/v1/token/application", auth=BROWSER, shape=record(token=TEXT, application=SWITCH))
 async def application_token(request: Request) -> Response:
     """A token for a program; it lasts until it is revoked."""
-    token = await request.site.call(request.site.accounts.grant_application, request.caller.username)
+    note = (await request.data() or {}).get("note", "") if request.header(b"content-type") else ""
+    token = await request.site.call(request.site.accounts.grant_application, request.caller.username, str(note)[:200])
     return json_response({"token": token, "application": True})
 
 

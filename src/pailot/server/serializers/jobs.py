@@ -44,6 +44,27 @@ def list_item(job: JobRecord) -> dict[str, Any]:
     }
 
 
+def row(job: JobRecord, waits_for: str) -> dict[str, Any]:
+    """One job as the web page lists it; `waits_for` is what keeps it in the queue."""
+    return {
+        "name": job.name,
+        "user": job.user,
+        "virtualCluster": job.vc,
+        "state": job.state,
+        "submitted": milliseconds(job.submitted),
+        "started": milliseconds(job.started),
+        "ended": milliseconds(job.ended),
+        "tasks": job.tasks,
+        "retries": job.retries,
+        "cpus": job.cpus,
+        "memoryMB": job.memory_mb,
+        "gpus": job.gpus,
+        "priority": job.priority,
+        "tags": list(job.tags),
+        "reason": waits_for or job.reason or None,
+    }
+
+
 def detail(shown: JobDetail) -> dict[str, Any]:
     """A job with all tasks of one attempt."""
     return {**_head(shown), "taskRoles": _roles(shown)}

@@ -20,21 +20,22 @@ def waiting(reason: Reason, holder: Callable[[str], Holder | None]) -> dict[str,
         "kind": reason.kind,
         "text": reason.text,
         "missing": {_KEYS[name]: amount for name, amount in reason.missing.items()},
-        "holders": [
-            {
-                "job": each.job,
-                "user": each.user,
-                "virtualCluster": each.virtual_cluster,
-                "cpus": each.cpus,
-                "memoryMB": each.memory_mb,
-                "gpus": each.gpus,
-                "since": None if each.since is None else int(each.since * 1000),
-            }
-            for each in found
-            if each is not None
-        ],
+        "holders": [holder_json(each) for each in found if each is not None],
         "position": reason.position,
         "length": reason.length,
+    }
+
+
+def holder_json(holder: Holder) -> dict[str, Any]:
+    """A job with what it holds or asks for."""
+    return {
+        "job": holder.job,
+        "user": holder.user,
+        "virtualCluster": holder.virtual_cluster,
+        "cpus": holder.cpus,
+        "memoryMB": holder.memory_mb,
+        "gpus": holder.gpus,
+        "since": None if holder.since is None else int(holder.since * 1000),
     }
 
 

@@ -114,6 +114,11 @@ class Accounts:
         rows = self._database.read(f"SELECT {TOKEN_COLUMNS} FROM tokens WHERE username = ? ORDER BY issued, digest", (username,))  # noqa: S608
         return [_token(row) for row in rows]
 
+    def extend_token(self, digest: str, expires: float) -> None:
+        """Move the end of a token."""
+        with self._database.write() as batch:
+            batch.execute("UPDATE tokens SET expires = ? WHERE digest = ?", (expires, digest))
+
     def remove_token(self, digest: str) -> bool:
         with self._database.write() as batch:
             return batch.execute("DELETE FROM tokens WHERE digest = ?", (digest,))[1] > 0

@@ -26,6 +26,7 @@ ORDERS = (
 )
 
 BROWSER = "browser"
+SESSION = "session"
 APPLICATION = "application"
 
 

@@ -1,0 +1,95 @@
+// @ts-check
+// All words of the page, in every language that it speaks.
+
+/** @type {Record<string, Record<string, string>>} */
+export const WORDS = {
+  en: {
+    jobs: "Jobs", submit: "Submit", cluster: "Cluster", account: "Account", users: "Users", alerts: "Alerts", login: "Log in",
+    logout: "Log out", user: "User", password: "Password", sessionOver: "Your session is over. Log in to go on; nothing is lost.",
+    mine: "Mine", all: "All", name: "Name", state: "State", tasks: "Tasks", asked: "Asked for", waited: "Waited", ran: "Ran",
+    because: "Ended because / waits for", submitted: "Submitted", anyState: "any state", contains: "name, user or cluster contains",
+    noJobs: "No job matches.", clear: "Clear the filters", newJobs: "{0} new jobs: show", of: "{0}–{1} of {2}",
+    earlier: "Earlier", later: "Later", stop: "Stop", kill: "Kill now", rerun: "Run again", clone: "Clone", remove: "Delete",
+    overview: "Overview", logs: "Logs", file: "File", plan: "Plan", events: "Events", why: "Why", role: "Role", task: "Task",
+    attempt: "Attempt", exit: "Exit", reason: "Reason", host: "Host", ports: "Ports", started: "Started", retries: "Retries",
+    confirmStop: "Stop {0}?", confirmRemove: "Delete {0} with its logs? This cannot be undone.", yes: "Yes", no: "No", cancel: "Cancel",
+    holders: "Held by", missing: "Missing", position: "Place in line: {0} of {1}", never: "It can never start.", since: "since {0}",
+    follow: "Follow", find: "Find", wrap: "Wrap", download: "Download", newLines: "{0} new lines", nothingYet: "Nothing printed yet.",
+    endedSilent: "Ended without output.", loadEarlier: "Load earlier lines", rotated: "The first {0} are no longer kept.",
+    live: "live", ended: "ended", problems: "Problems", noProblems: "No problems.", fix: "Fix", wouldStart: "It would start now.",
+    jobName: "Name", secretsKept: "Masked secrets are taken from {0}.", submitNow: "Submit (Ctrl+Enter)", checking: "Checking …",
+    nameTaken: "This name is in use.", total: "Total", used: "Used", free: "Free", running: "Running", waiting: "Waiting",
+    kept: "Kept", line: "In line", nothingRuns: "Nothing runs. Everything is free.", nothingWaits: "Nothing waits.",
+    sessions: "Sessions and tokens", kind: "Kind", created: "Created", expires: "Expires", revoke: "Revoke", thisOne: "this one",
+    everywhere: "Log out everywhere", newToken: "New token for a program", note: "Note", tokenOnce: "Copy it now: it is shown once.",
+    changePassword: "Change the password", oldPassword: "Present password", newPassword: "New password", save: "Save", done: "Done.",
+    theme: "Appearance", system: "as the system", light: "light", dark: "dark", language: "Language", admin: "Administrator",
+    email: "Mail", clusters: "Virtual clusters", addUser: "Add a user", add: "Add", noAlerts: "All is well.", lineLost: "The line to the server is lost; trying again …",
+    tryAgain: "Try again", loading: "Loading …", notFound: "There is no such page.", firstRun: "No jobs yet. Three ways to begin:",
+    tryExample: "Try the example in the browser", fromShell: "From a shell:", makeUsers: "Make users for your team", tags: "Tags",
+    lastLines: "Last lines", openLog: "Open the log", command: "Command", copy: "Copy", copied: "Copied", taskOf: "{0} of {1}",
+    unfinished: "Not over", whatToDo: "What you can do", match: "{0} of {1}", noMatch: "no match", skip: "Skip to the content",
+  },
+  zh: {
+    jobs: "任务", submit: "提交", cluster: "集群", account: "账户", users: "用户", alerts: "告警", login: "登录",
+    logout: "退出", user: "用户名", password: "密码", sessionOver: "会话已结束。请登录后继续，内容不会丢失。",
+    mine: "我的", all: "全部", name: "名称", state: "状态", tasks: "子任务", asked: "申请资源", waited: "等待", ran: "运行",
+    because: "结束原因 / 等待原因", submitted: "提交时间", anyState: "所有状态", contains: "名称、用户或集群包含",
+    noJobs: "没有符合条件的任务。", clear: "清除筛选", newJobs: "{0} 个新任务：显示", of: "第 {0}–{1} 个，共 {2} 个",
+    earlier: "更早", later: "更新", stop: "停止", kill: "立即终止", rerun: "重新运行", clone: "克隆", remove: "删除",
+    overview: "概览", logs: "日志", file: "文件", plan: "计划", events: "事件", why: "原因", role: "角色", task: "子任务",
+    attempt: "尝试", exit: "退出码", reason: "原因", host: "主机", ports: "端口", started: "开始时间", retries: "重试",
+    confirmStop: "停止 {0}？", confirmRemove: "删除 {0} 及其日志？此操作无法撤销。", yes: "是", no: "否", cancel: "取消",
+    holders: "占用者", missing: "缺少", position: "排队位置：第 {0} 个，共 {1} 个", never: "该任务永远无法启动。", since: "自 {0}",
+    follow: "跟随", find: "查找", wrap: "换行", download: "下载", newLines: "{0} 行新日志", nothingYet: "尚无输出。",
+    endedSilent: "已结束，没有输出。", loadEarlier: "加载更早的日志", rotated: "最前面的 {0} 已不再保留。",
+    live: "实时", ended: "已结束", problems: "问题", noProblems: "没有问题。", fix: "修复", wouldStart: "现在可以启动。",
+    jobName: "名称", secretsKept: "被遮盖的密钥取自 {0}。", submitNow: "提交 (Ctrl+Enter)", checking: "检查中 …",
+    nameTaken: "该名称已被使用。", total: "总量", used: "已用", free: "空闲", running: "运行中", waiting: "等待中",
+    kept: "保留", line: "排队", nothingRuns: "没有任务在运行，全部空闲。", nothingWaits: "没有任务在等待。",
+    sessions: "会话与令牌", kind: "类型", created: "创建时间", expires: "到期时间", revoke: "撤销", thisOne: "当前",
+    everywhere: "在所有设备上退出", newToken: "为程序创建令牌", note: "备注", tokenOnce: "请立即复制：只显示一次。",
+    changePassword: "修改密码", oldPassword: "当前密码", newPassword: "新密码", save: "保存", done: "完成。",
+    theme: "外观", system: "跟随系统", light: "浅色", dark: "深色", language: "语言", admin: "管理员",
+    email: "邮箱", clusters: "虚拟集群", addUser: "添加用户", add: "添加", noAlerts: "一切正常。", lineLost: "与服务器的连接中断，正在重试 …",
+    tryAgain: "重试", loading: "加载中 …", notFound: "没有这个页面。", firstRun: "还没有任务。可以这样开始：",
+    tryExample: "在浏览器中试用示例", fromShell: "在命令行中：", makeUsers: "为团队创建用户", tags: "标签",
+    lastLines: "最后几行", openLog: "打开日志", command: "命令", copy: "复制", copied: "已复制", taskOf: "{0} / {1}",
+    unfinished: "未结束", whatToDo: "可以做什么", match: "第 {0} 个，共 {1} 个", noMatch: "没有匹配", skip: "跳到内容",
+  },
+};
+
+/** @type {Record<string, Record<string, string>>} */
+const STATES = {
+  en: { WAITING: "waiting", RUNNING: "running", STOPPING: "stopping", STOPPED: "stopped", SUCCEEDED: "succeeded", FAILED: "failed", UNKNOWN: "unknown" },
+  zh: { WAITING: "等待", RUNNING: "运行", STOPPING: "停止中", STOPPED: "已停止", SUCCEEDED: "成功", FAILED: "失败", UNKNOWN: "未知" },
+};
+
+const KEPT = "pailot-language";
+
+/** @param {string | null} wish @param {readonly string[]} browser */
+export const chosen = (wish, browser) => (wish && wish in WORDS ? wish : browser.some((each) => each.toLowerCase().startsWith("zh")) && !browser[0]?.startsWith("en") ? "zh" : "en");
+
+let now = "en";
+
+export function startLanguage() {
+  now = chosen(localStorage.getItem(KEPT), navigator.languages ?? []);
+  document.documentElement.lang = now;
+}
+
+/** @param {string} name */
+export function setLanguage(name) {
+  localStorage.setItem(KEPT, name);
+  startLanguage();
+}
+
+export const language = () => now;
+
+/** @param {string} key @param {...(string | number)} values */
+export function t(key, ...values) {
+  const text = WORDS[now][key] ?? WORDS.en[key] ?? key;
+  return text.replace(/\{(\d)\}/g, (_, at) => String(values[Number(at)] ?? ""));
+}
+
+/** @param {string} state */
+export const stateWord = (state) => STATES[now][state] ?? state.toLowerCase();

@@ -1,0 +1,167 @@
+// @ts-check
+import { html, useEffect, useState } from "../vendor/preact.js";
+import { follow, get, jobPath, post, put, remove, send } from "../lib/api.js";
+import { amounts, duration, exactTime } from "../lib/format.js";
+import { go } from "../lib/router.js";
+import { Ago, Ask, Copy, State, Trouble, useClock, useLoaded } from "../lib/ui.js";
+import { language, t } from "../lib/words.js";
+import { Logs } from "./logs.js";
+
+const TABS = ["", "tasks", "logs", "file", "plan", "events"];
+const OVER = ["SUCCEEDED", "FAILED", "STOPPED"];
+const MOST_DOTS = 200;
+
+/** One job, under its address. @param {{me: any, job: string, tab: string, more: string[]}} props */
+export function Job({ me, job, tab, more }) {
+  const path = jobPath(job);
+  const record = useLoaded((signal) => get(`${path}/record`, { signal }), [job]);
+  const why = useLoaded((signal) => get(`${path}/why`, { signal }), [job]);
+  const [asking, setAsking] = useState("");
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const now = useClock();
+  useEffect(() => {
+    const abort = new AbortController();
+    let due = /** @type {any} */ (null);
+    const look = () => (due ??= setTimeout(() => ((due = null), record.reload(), why.reload()), 300));
+    follow(`${path}/live`, ({ kind }) => (look(), kind === "end"), { signal: abort.signal, poll: look }).catch(() => {});
+    return () => (clearTimeout(due), abort.abort());
+  }, [job]);
+  // Reasons of waiting jobs change with other jobs, which this job's stream does not tell.
+  const waits = record.value?.state === "WAITING";
+  useEffect(() => {
+    if (!waits) return;
+    const timer = setInterval(() => document.hidden || why.reload(), 1500);
+    return () => clearInterval(timer);
+  }, [waits, job]);
+
+  if (record.error && !record.value) return html`<${Trouble} error=${record.error} retry=${record.reload} />`;
+  if (!record.value) return html`<p class="soft">${t("loading")}</p>`;
+  const run = record.value;
+  const over = OVER.includes(run.state);
+  const act = async (/** @type {() => Promise<any>} */ what) => {
+    setError(null);
+    setAsking("");
+    try {
+      await what();
+      record.reload();
+      why.reload();
+    } catch (found) {
+      setError(found);
+    }
+  };
+  const here = `/jobs/${encodeURIComponent(job)}`;
+  const actions = {
+    stop: () => act(() => put(`${path}/executionType`, { value: "STOP" })),
+    remove: () => act(async () => (await remove(path), go("/jobs"))),
+  };
+  return html`
+    <div class="row">
+      <a href="/jobs" aria-label=${t("jobs")}>‹ ${t("jobs")}</a>
+      <h1 class="grow"><bdi>${run.user}~${run.name}</bdi></h1>
+      <${State} state=${run.state} />
+      <span class="soft">${run.started ? duration((run.ended ? run.ended * 1000 : now) - run.started * 1000) : ""}</span>
+    </div>
+    <div class="row">
+      <span class="soft grow">${run.attempt > 0 ? `${t("attempt")} ${run.attempt + 1} · ` : ""}${run.engine ?? ""} ${run.virtualCluster ?? ""}</span>
+      ${!over && html`<button class="danger" onClick=${() => setAsking("stop")}>${t("stop")}</button>`}
+      <button onClick=${() => act(async () => go(`/jobs/${encodeURIComponent((await again(path, run.user)))}`))}>${t("rerun")}</button>
+      <a class="button" href=${`/submit?from=${encodeURIComponent(job)}`}>${t("clone")}</a>
+      ${over && html`<button onClick=${() => setAsking("remove")}>${t("remove")}</button>`}
+    </div>
+    ${error && html`<${Trouble} error=${error} />`}
+    <nav class="tabs" aria-label=${run.name}>${TABS.map((each) => html`<a href=${each ? `${here}/${each}` : here} aria-current=${tab === each ? "page" : undefined}>${t(each || "overview")}</a>`)}</nav>
+    ${tab === "" && html`<${Overview} run=${run} why=${why.value} here=${here} path=${path} now=${now} />`}
+    ${tab === "tasks" && html`<${Tasks} run=${run} here=${here} now=${now} />`}
+    ${tab === "logs" && html`<${Logs} run=${run} path=${path} here=${here} role=${more[0]} index=${Number(more[1] ?? 0)} key=${`${more[0]}:${more[1]}`} />`}
+    ${tab === "file" && html`<${TextOf} load=${() => send("GET", `${path}/config?format=text`).then((each) => each.text())} />`}
+    ${tab === "plan" && html`<${Plan} path=${path} />`}
+    ${tab === "events" && html`<${Events} path=${path} state=${run.state} />`}
+    ${asking && html`<${Ask} question=${t(asking === "stop" ? "confirmStop" : "confirmRemove", job)} onYes=${() => actions[/** @type {"stop" | "remove"} */ (asking)]()} onNo=${() => setAsking("")} />`}`;
+}
+
+/** @param {string} path @param {string} user */
+async function again(path, user) {
+  const { name } = await post(`${path}/rerun`);
+  return name.includes("~") ? name : `${user}~${name}`;
+}
+
+/** @param {any} run */
+const tasksOf = (run) => Object.entries(run.taskRoles).flatMap(([role, { tasks }]) => tasks.map((/** @type {any} */ task) => ({ role, ...task })));
+
+/** @param {{run: any, why: any, here: string, path: string, now: number}} props */
+function Overview({ run, why, here, path, now }) {
+  const failed = tasksOf(run).find((each) => each.state === "FAILED");
+  return html`
+    <section class="panel" aria-label=${t("why")}>
+      <h2>${t("why")}</h2>
+      ${why?.lines.map((/** @type {string} */ line) => html`<div class=${line.startsWith("    ") ? "mono" : ""}>${line}</div>`)}
+      ${why?.reason && html`<${Waiting} reason=${why.reason} now=${now} />`}
+      ${failed && html`<p><a href=${`${here}/logs/${encodeURIComponent(failed.role)}/${failed.index}`}>${t("openLog")}: ${failed.role}:${failed.index}</a></p>`}
+    </section>
+    ${Object.entries(run.taskRoles).map(([role, { tasks }]) => html`<section class="panel">
+      <div class="row"><strong><bdi>${role}</bdi></strong> <span class="soft">${tasks.filter((/** @type {any} */ each) => each.state === "RUNNING").length}/${tasks.length} ${t("running")}</span></div>
+      <div class="dots">${tasks.slice(0, MOST_DOTS).map((/** @type {any} */ task) => html`<a class=${task.state.toLowerCase()} title=${`${role}:${task.index} ${task.state}`} aria-label=${`${role}:${task.index} ${task.state}`} href=${`${here}/logs/${encodeURIComponent(role)}/${task.index}`}></a>`)}</div>
+    </section>`)}
+    <section class="panel"><dl class="facts">
+      <dt>${t("submitted")}</dt><dd>${exactTime(run.submitted * 1000, language())}</dd>
+      ${run.started && html`<dt>${t("started")}</dt><dd>${exactTime(run.started * 1000, language())}</dd>`}
+      ${run.ended && html`<dt>${t("ended")}</dt><dd>${exactTime(run.ended * 1000, language())}</dd>`}
+      ${run.retries > 0 && html`<dt>${t("retries")}</dt><dd>${run.retries}</dd>`}
+      <dt>${t("command")}</dt><dd><${Copy} text=${`pailot logs -f ${run.user}~${run.name}`} /></dd>
+    </dl></section>`;
+}
+
+/** @param {{reason: any, now: number}} props */
+export const Waiting = ({ reason, now }) => html`<div>
+  ${reason.kind === "never" && html`<p class="error">${t("never")}</p>`}
+  ${Object.keys(reason.missing).length > 0 && html`<p>${t("missing")}: ${Object.entries(reason.missing).map(([what, much]) => `${much} ${what}`).join(", ")}</p>`}
+  ${reason.position > 0 && html`<p>${t("position", reason.position, reason.length)}</p>`}
+  ${reason.holders.length > 0 && html`<h2>${t("holders")}</h2><ul>${reason.holders.map((/** @type {any} */ each) => html`<li><a href=${`/jobs/${encodeURIComponent(each.job)}`}><bdi>${each.job}</bdi></a> <span class="soft">${amounts(each)} ${each.since ? t("since", duration(now - each.since)) : ""}</span></li>`)}</ul>`}
+</div>`;
+
+/** @param {{run: any, here: string, now: number}} props */
+function Tasks({ run, here, now }) {
+  const heads = [t("task"), t("state"), t("attempt"), t("exit"), t("host"), t("ran"), t("reason"), ""];
+  return html`<div class="grid tasks" role="table" aria-label=${t("tasks")}>
+    <div role="row" class="head">${heads.map((each) => html`<span role="columnheader">${each}</span>`)}</div>
+    ${tasksOf(run).map((task) => html`<div role="row" key=${`${task.role}:${task.index}`}>
+      <span role="cell"><bdi>${task.role}:${task.index}</bdi></span><span role="cell"><${State} state=${task.state} /></span>
+      <span role="cell">${task.attempts || ""}</span><span role="cell">${task.exitCode ?? ""}</span><span role="cell">${task.host ?? ""}</span>
+      <span role="cell">${task.started ? duration((task.ended ? task.ended * 1000 : now) - task.started * 1000) : ""}</span>
+      <span role="cell" class="soft" title=${task.reason ?? ""}>${task.reason ?? ""}</span>
+      <span role="cell"><a href=${`${here}/logs/${encodeURIComponent(task.role)}/${task.index}`}>${t("logs")}</a></span>
+    </div>`)}</div>`;
+}
+
+/** @param {{load: () => Promise<string>}} props */
+function TextOf({ load }) {
+  const text = useLoaded(load, []);
+  if (text.error) return html`<${Trouble} error=${text.error} />`;
+  return html`<pre class="text" tabindex="0">${text.value ?? t("loading")}</pre>`;
+}
+
+/** @param {{path: string}} props */
+function Plan({ path }) {
+  const plan = useLoaded((signal) => get(`${path}/plan`, { signal }), [path]);
+  if (plan.error) return html`<${Trouble} error=${plan.error} />`;
+  return plan.value ? html`<${PlanRoles} plan=${plan.value} />` : html`<p class="soft">${t("loading")}</p>`;
+}
+
+/** @param {{plan: any}} props */
+export const PlanRoles = ({ plan }) => html`<div>${Object.entries(plan.taskRoles).map(([role, each]) => html`<section class="panel">
+  <div class="row"><strong><bdi>${role}</bdi></strong> <span class="soft">× ${each.instances} · ${each.image}</span></div>
+  ${["start", "main", "exit"].filter((part) => each.script?.[part]).map((part) => html`<h2>${part}</h2><pre class="text" tabindex="0">${each.script[part]}</pre>`)}
+  <details><summary>environment</summary><pre class="text" tabindex="0">${Object.entries(each.environment ?? {}).map(([name, value]) => `${name}=${value}`).join("\n")}</pre></details>
+</section>`)}</div>`;
+
+/** @param {{path: string, state: string}} props */
+function Events({ path, state }) {
+  const journal = useLoaded((signal) => get(`${path}/journal`, { signal }), [path, state]);
+  if (journal.error) return html`<${Trouble} error=${journal.error} />`;
+  const said = (/** @type {any} */ { at, event, role, index, lastLines, ...rest }) =>
+    Object.entries(rest).filter(([, value]) => value !== null && typeof value !== "object").map(([key, value]) => `${key}=${value}`).join("  ");
+  return html`<div class="grid holders" role="table" aria-label=${t("events")}>${(journal.value ?? []).map((/** @type {any} */ each) => html`<div role="row">
+    <span role="cell" class="soft">${exactTime(each.at * 1000, language())}</span><span role="cell">${each.event}</span>
+    <span role="cell">${each.role !== undefined ? `${each.role}:${each.index}` : ""}</span><span role="cell"><${Ago} at=${each.at * 1000} /></span>
+    <span role="cell" class="soft" title=${said(each)}>${said(each)}</span></div>`)}</div>`;
+}

@@ -1,0 +1,127 @@
+// @ts-check
+import { html, useEffect, useState } from "../vendor/preact.js";
+import { follow, get, jobPath, put } from "../lib/api.js";
+import { amounts, count, duration } from "../lib/format.js";
+import { go, withQuery } from "../lib/router.js";
+import { Ago, Ask, Copy, State, Trouble, useClock, useLoaded } from "../lib/ui.js";
+import { stateWord, t } from "../lib/words.js";
+
+const PAGE = 50;
+const STATES = ["WAITING", "RUNNING", "STOPPING", "SUCCEEDED", "FAILED", "STOPPED"];
+const OVER = ["SUCCEEDED", "FAILED", "STOPPED"];
+
+/** @typedef {{name: string, user: string, state: string, virtualCluster: string, submitted: number, started: number | null, ended: number | null, tasks: number, retries: number, cpus: number, memoryMB: number, gpus: number, tags: string[], reason: string | null}} Row */
+
+/** The list of jobs; every filter stands in the address. @param {{me: any}} props */
+export function Jobs({ me }) {
+  const query = new URLSearchParams(location.search);
+  const mine = query.get("all") !== "1", state = query.get("state") ?? "", text = query.get("q") ?? "", vc = query.get("vc") ?? "";
+  const offset = Math.max(0, Number(query.get("offset")) || 0);
+  const filter = new URLSearchParams();
+  if (mine) filter.set("username", me.user);
+  if (text) filter.set("keyword", text);
+  if (vc) filter.set("vc", vc);
+  const counting = filter.toString();
+  if (state) filter.set("state", state);
+  const asked = filter.toString();
+  const list = useLoaded((signal) => get(`/jobs?format=row&withTotalCount=true&limit=${PAGE}&offset=${offset}&${asked}`, { signal }), [asked, offset]);
+  const counts = useLoaded((signal) => get(`/jobs/counts?${counting}`, { signal }), [counting]);
+  const [fresh, setFresh] = useState(0);
+  const [chosen, setChosen] = useState(/** @type {string[]} */ ([]));
+  const [asking, setAsking] = useState(false);
+  const now = useClock();
+  const rows = /** @type {Row[]} */ (list.value?.data ?? []);
+
+  useEffect(() => {
+    const abort = new AbortController();
+    setFresh(0);
+    let due = /** @type {any} */ (null);
+    const soon = () => (due ??= setTimeout(() => ((due = null), counts.reload()), 1000));
+    follow("/live/jobs", ({ kind, data }) => {
+      if (kind === "reset") return void list.reload();
+      const known = rows.find((each) => each.name === data.name && each.user === data.user);
+      if (known) {
+        const ms = (/** @type {number | null} */ each) => (each ? Math.round(each * 1000) : null);
+        Object.assign(known, { state: data.state, reason: data.reason || known.reason, retries: data.retries, started: ms(data.started), ended: ms(data.ended) });
+        list.set({ ...list.value });
+      } else if ((!mine || data.user === me.user) && offset === 0 && data.state === "WAITING") setFresh((each) => each + 1);
+      soon();
+    }, { signal: abort.signal, poll: () => list.reload() }).catch(() => {});
+    return () => (clearTimeout(due), abort.abort());
+  }, [list.value !== undefined, asked, offset]);
+
+  const stopChosen = async () => {
+    setAsking(false);
+    await Promise.allSettled(chosen.map((name) => put(`${jobPath(name)}/executionType`, { value: "STOP" })));
+    setChosen([]);
+    list.reload();
+  };
+  const total = list.value?.totalCount ?? 0;
+  const keys = (/** @type {KeyboardEvent} */ event) => {
+    if (/INPUT|SELECT|TEXTAREA/.test(/** @type {Element} */ (event.target).tagName)) return;
+    const links = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".grid.jobs a.name"))];
+    const at = links.indexOf(/** @type {HTMLElement} */ (document.activeElement));
+    if (event.key === "j") links[Math.min(links.length - 1, at + 1)]?.focus();
+    else if (event.key === "k") links[Math.max(0, at - 1)]?.focus();
+    else if (event.key === "/") (event.preventDefault(), /** @type {HTMLElement} */ (document.getElementById("find-jobs"))?.focus());
+  };
+  useEffect(() => {
+    addEventListener("keydown", keys);
+    return () => removeEventListener("keydown", keys);
+  }, []);
+
+  return html`
+    <div class="row">
+      <div class="chips" role="group" aria-label=${t("user")}>
+        <button aria-pressed=${mine} onClick=${() => go(withQuery({ all: null, offset: null }))}>${t("mine")}</button>
+        <button aria-pressed=${!mine} onClick=${() => go(withQuery({ all: 1, offset: null }))}>${t("all")}</button>
+      </div>
+      <div class="chips grow" role="group" aria-label=${t("state")}>
+        <button aria-pressed=${!state} onClick=${() => go(withQuery({ state: null, offset: null }))}>${t("anyState")}</button>
+        ${STATES.filter((each) => counts.value?.[each] || each === state).map(
+          (each) => html`<button aria-pressed=${state === each} onClick=${() => go(withQuery({ state: state === each ? null : each, offset: null }))}>${stateWord(each)} ${count(counts.value?.[each] ?? 0)}</button>`,
+        )}
+      </div>
+      <input id="find-jobs" type="search" placeholder=${t("contains")} aria-label=${t("contains")} value=${text}
+        onChange=${(/** @type {any} */ event) => go(withQuery({ q: event.target.value, offset: null }))} />
+    </div>
+    ${list.error && html`<${Trouble} error=${list.error} retry=${list.reload} />`}
+    ${fresh > 0 && html`<p><button onClick=${() => (setFresh(0), list.reload())}>${t("newJobs", fresh)}</button></p>`}
+    ${list.value && !rows.length && (total === 0 && !state && !text ? html`<${First} me=${me} />` : html`<p>${t("noJobs")} <a href="/jobs?all=1">${t("clear")}</a></p>`)}
+    ${rows.length > 0 && html`<div class="grid jobs" role="table" aria-label=${t("jobs")}>
+      <div role="row" class="head">${[t("name"), t("user"), t("state"), t("tasks"), t("asked"), t("waited"), t("ran"), t("because")].map((each) => html`<span role="columnheader">${each}</span>`)}</div>
+      ${rows.map((row) => html`<${JobRow} key=${`${row.user}~${row.name}`} row=${row} now=${now} chosen=${chosen.includes(`${row.user}~${row.name}`)}
+        onChoose=${(/** @type {string} */ name) => setChosen((each) => (each.includes(name) ? each.filter((other) => other !== name) : [...each, name]))} />`)}
+    </div>
+    <div class="row end"><span class="soft grow">${chosen.length > 0 && html`<button class="danger" onClick=${() => setAsking(true)}>${t("stop")} (${chosen.length})</button>`}</span>
+      <span class="soft">${t("of", count(offset + 1), count(offset + rows.length), count(total))}</span>
+      <button disabled=${offset === 0} onClick=${() => go(withQuery({ offset: Math.max(0, offset - PAGE) || null }))}>${t("later")}</button>
+      <button disabled=${offset + PAGE >= total} onClick=${() => go(withQuery({ offset: offset + PAGE }))}>${t("earlier")}</button></div>`}
+    ${asking && html`<${Ask} question=${t("confirmStop", chosen.join(", "))} onYes=${stopChosen} onNo=${() => setAsking(false)} />`}`;
+}
+
+/** @param {{row: Row, now: number, chosen: boolean, onChoose: (name: string) => void}} props */
+function JobRow({ row, now, chosen, onChoose }) {
+  const name = `${row.user}~${row.name}`;
+  const waited = (row.started ?? row.ended ?? now) - row.submitted;
+  const ran = row.started ? (row.ended ?? now) - row.started : null;
+  return html`<div role="row" class=${chosen ? "chosen" : ""}>
+    <span role="cell"><input type="checkbox" aria-label=${name} checked=${chosen} disabled=${OVER.includes(row.state)} onChange=${() => onChoose(name)} />
+      ${" "}<a class="name" href=${`/jobs/${encodeURIComponent(name)}`}><bdi>${row.name}</bdi></a></span>
+    <span role="cell"><bdi>${row.user}</bdi></span>
+    <span role="cell"><${State} state=${row.state} /></span>
+    <span role="cell">${row.tasks}</span>
+    <span role="cell" class="soft">${amounts(row)}</span>
+    <span role="cell">${duration(waited)}</span>
+    <span role="cell">${ran === null ? "—" : duration(ran)}</span>
+    <span role="cell" class="soft" title=${row.reason ?? ""}>${row.state === "SUCCEEDED" ? html`<${Ago} at=${row.ended} now=${now} />` : (row.reason ?? "")}</span>
+  </div>`;
+}
+
+/** What an empty server shows. @param {{me: any}} props */
+const First = ({ me }) => html`<div class="panel">
+  <h2>${t("firstRun")}</h2>
+  <p><a class="button" href="/submit?from=example">${t("tryExample")}</a></p>
+  <p>${t("fromShell")}</p><p><${Copy} text=${`pailot login ${location.origin} --user ${me.user}`} /></p><p><${Copy} text="pailot submit job.yaml --follow" /></p>
+  ${me.admin && html`<p><a href="/admin">${t("makeUsers")}</a></p>`}
+</div>`;
