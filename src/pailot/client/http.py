@@ -69,7 +69,7 @@ class Http:
         self.server = server.rstrip("/")
         self.scheme, self.host, self.port, self.prefix = parts.scheme, parts.hostname, port, parts.path.rstrip("/")
         self.token = token
-        self.renew: Callable[[], str] | None = None
+        self.renew: Callable[[str], str] | None = None
         """Answers a new token when the server does not accept the old one any more."""
         self.timeout = timeout
         self.retries = RETRIES
@@ -115,7 +115,7 @@ class Http:
                 if reply.status < 400:
                     return reply
                 if reply.status == 401 and self.renew is not None and not renewed:
-                    self.token, renewed = self.renew(), True
+                    self.token, renewed = self.renew(self.token), True
                     continue
                 if last or not (reply.status == 429 or (reply.status in _AGAIN and repeat)):
                     raise refusal(reply, self.server)

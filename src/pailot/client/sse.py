@@ -106,7 +106,7 @@ def follow(
             response = http.send("GET", path, None, headers, timeout=max(0.001, min(silence, until - time.monotonic())))
             if response.status == 401 and http.renew is not None and not renewed:
                 response.read()
-                http.token, renewed = http.renew(), True
+                http.token, renewed = http.renew(http.token), True
                 continue
             if response.status == 204:
                 response.read()

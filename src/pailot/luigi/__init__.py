@@ -12,10 +12,10 @@
 
 from __future__ import annotations
 
-from .backends import PaiJobFailed
 from .config import OpenPai
 from .pai_job import PaiJob, Port, TaskRole, slot_to_dict
 from .processor_task import ProcessorTask
+from .started import PaiJobFailed
 from .tasks import JobTask, PaiTask, ProtocolTask
 
 __all__ = [

@@ -9,20 +9,18 @@ from __future__ import annotations
 import os
 
 from ..errors import NoSuchRun
-from ..lifecycle.states import FINAL_JOB_STATES
-from ..sdk.errors import RunError
 from ..settings import Settings
 from .auth import Tokens
+from .openpai_v1 import OldThere
+from .started import Started, last_of, numbered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, Protocol
 
     from ..sdk.client import Client
     from ..sdk.job import Job
     from ..sdk.run import Run
-    from ..views.cancellation import Quit
 
     class Place(Protocol):
         """Finds and starts jobs."""
@@ -40,44 +38,9 @@ if TYPE_CHECKING:
             """Whether what a job writes to a path is at that path of this machine."""
 
 
-SUCCEEDED = ("SUCCEEDED", "SUCCEED")
-ENDED = (*FINAL_JOB_STATES, "SUCCEED")
 LOCAL = "local"
 _FOUND: dict[str, tuple[int, str]] = {}
 """Which version of the API an address has, and where below it."""
-
-
-class PaiJobFailed(RunError, RuntimeError):
-    """The job of a task did not succeed; `.reason`, `.exit_code`, `.task`, `.last_lines` say why."""
-
-
-class Started:
-    """A job that was started."""
-
-    def __init__(self, run: Run, url: str = "") -> None:
-        self.run, self.url, self.name = run, url, run.name
-
-    def state(self) -> str:
-        return self.run.state
-
-    def is_good(self) -> bool:
-        """Whether it has not failed: it runs, will run, or has succeeded."""
-        state = self.state()
-        return state in SUCCEEDED or state not in ENDED
-
-    def record(self) -> dict[str, Any]:
-        return self.run.describe()
-
-    def changes(self, quit: Quit) -> Iterator[Sequence[str]]:
-        """Each time something may have changed, until it is over: the lines that tell what is to be known of it, if any."""
-        for event in self.run.changes(quit):
-            yield [event.details["reason"]] if event.kind == "waiting" else event.details.get("notes") or ()
-
-    def lines(self, quit: Quit) -> Iterator[str]:
-        return self.run.logs(follow=True).until(quit)
-
-    def stop(self) -> None:
-        self.run.stop(wait=False)
 
 
 class Here:
@@ -130,7 +93,6 @@ class There:
         return found[1] if found else None
 
     def _get(self, name: str) -> Started | None:
-
         try:
             return self._started(self._client.get(name))
         except NoSuchRun:
@@ -168,8 +130,6 @@ def place_for(url: str, username: str, password: str | None, expiration: int, to
     tokens = Tokens(server, username, password, expiration, token)
     if version == 2:
         return There(server, tokens)
-    from .openpai_v1 import OldThere
-
     return OldThere(server, tokens)
 
 
@@ -198,20 +158,6 @@ def is_shared(path: str) -> bool:
     """Whether a path is below a folder of this machine that the settings name as the place for all."""
     base = Settings()["default_fs_uri"]
     return bool(base) and "://" not in base and os.path.isdir(base) and f"{path}/".startswith(f"{os.path.abspath(base)}/")
-
-
-def last_of(name: str, get: Callable[[str], Started | None]) -> tuple[int, Started] | None:
-    """The last of `name`, `name-r2`, … that there is, and its number."""
-    last, number = None, 1
-    while True:
-        found = get(numbered(name, number))
-        if found is None:
-            return last
-        last, number = (number, found), number + 1
-
-
-def numbered(name: str, number: int) -> str:
-    return name if number == 1 else f"{name}-r{number}"
 
 
 def _started_here(run: Run) -> Started:

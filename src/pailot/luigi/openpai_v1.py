@@ -9,15 +9,20 @@ from ..client.errors import NotFound, Refused, Unreachable
 from ..client.http import Http
 from ..client.sse import PATIENCE
 from ..errors import PailotError
-from .backends import ENDED, Started, last_of, numbered
+from ..runfolder import journal
+from ..sdk.run import Run
+from ..views.base import View
+from .started import ENDED, Started, last_of, numbered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from ..sdk.job import Job
+    from ..views.base import Which
     from ..views.cancellation import Quit
+    from ..views.log_pieces import Piece
     from .auth import Tokens
 
 POLL_SECONDS = 2.0
@@ -30,7 +35,7 @@ class OldThere:
         self.url, self._tokens = url, tokens
         tokens.version = 1
         self._http = Http(url)
-        self._http.renew = lambda: tokens.renewed(self._http.token)
+        self._http.renew = tokens.renewed
 
     def __del__(self) -> None:
         self._http.close()
@@ -44,7 +49,7 @@ class OldThere:
             self.describe(name)
         except NotFound:
             return None
-        return OldStarted(self, name)
+        return self._started(name)
 
     def start(self, name: str, job: Job, v1: dict[str, Any] | None) -> Started:
         if v1 is None:
@@ -55,7 +60,7 @@ class OldThere:
             named = {**v1, "jobName": numbered(name, number)}
             try:
                 self.ask("POST", "/api/v1/jobs", json.dumps(named).encode())
-                return OldStarted(self, named["jobName"])
+                return self._started(named["jobName"])
             except Refused as error:
                 if error.status != 409:
                     raise
@@ -66,6 +71,9 @@ class OldThere:
 
     def sees(self, path: str) -> bool:
         return False  # it has a $PAI_DEFAULT_FS_URI of its own
+
+    def _started(self, name: str) -> Started:
+        return Started(Run(OldView(self, name)), f"{self.url}/api/v1/jobs/{name}")
 
     def describe(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = self.ask("GET", f"/api/v1/jobs/{name}").json()
@@ -81,16 +89,14 @@ class OldThere:
             raise
 
 
-class OldStarted(Started):
-    """A job of such a server."""
+class OldView(View):
+    """A job of such a server. Its output is in pages for people only."""
 
     def __init__(self, place: OldThere, name: str) -> None:
-        self.place, self.name = place, name
-        self.url = f"{place.url}/api/v1/jobs/{name}"
+        self.place, self.name, self.id = place, name, name
 
-    def record(self) -> dict[str, Any]:
-        said = self.place.describe(self.name)
-        status = said["jobStatus"]
+    def record(self, attempt: int | None = None) -> dict[str, Any]:
+        status = self.place.describe(self.name)["jobStatus"]
         return {
             "name": self.name,
             "state": status["state"],
@@ -99,16 +105,16 @@ class OldStarted(Started):
             "taskRoles": {},
         }
 
-    def state(self) -> str:
-        return str(self.record()["state"])
-
-    def changes(self, quit: Quit) -> Iterator[tuple[str, ...]]:
+    def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
+        """Its state, at each look."""
         heard = time.monotonic()
         while not quit.is_set:
             try:
-                if self.state() in ENDED:
+                state = self.record()["state"]
+                if state in ENDED:
                     return
                 heard = time.monotonic()
+                yield {"event": journal.STATE, "at": time.time(), "state": state}
             except Unreachable:
                 if time.monotonic() - heard > PATIENCE:
                     raise
@@ -116,10 +122,9 @@ class OldStarted(Started):
                 if error.status < 500 or time.monotonic() - heard > PATIENCE:
                     raise
             quit.wait(POLL_SECONDS)
-            yield ()
 
-    def lines(self, quit: Quit) -> Iterator[str]:
-        return iter(())  # it shows them as pages for people only
+    def pieces(self, which: Which, follow: bool, quit: Quit, record: Mapping[str, Any] | None = None) -> Iterator[Piece]:
+        return iter(())
 
-    def stop(self) -> None:
+    def stop(self, now: bool) -> None:
         self.place.ask("PUT", f"/api/v1/jobs/{self.name}/executionType", b'{"value": "STOP"}')

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import luigi
 
-from .backends import Started
 from .run_job import see_through
+from .started import Started
 from .targets import check, resolved, target
 
 TYPE_CHECKING = False

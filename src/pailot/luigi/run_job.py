@@ -10,7 +10,7 @@ from ..client.errors import Unreachable
 from ..errors import PailotError
 from ..settings import Settings
 from ..views.cancellation import Quit
-from .backends import SUCCEEDED, PaiJobFailed
+from .started import SUCCEEDED, PaiJobFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import luigi
 
-    from .backends import Started
+    from .started import Started
 
 logger = logging.getLogger("luigi-interface")
 ENDED = ("SUCCEEDED", "SUCCEED", "FAILED", "STOPPED", "LOST")

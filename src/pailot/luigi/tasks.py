@@ -16,17 +16,19 @@ from luigi.configuration import get_config
 from ..client.errors import Unreachable
 from ..sdk.job import Job, load, loads
 from ..settings import Settings
-from .backends import ENDED, LOCAL, SUCCEEDED, is_here, is_shared, place_for
+from .backends import LOCAL, is_here, is_shared, place_for
 from .config import OpenPai
 from .pai_job import PaiJob, TaskRole, slot_to_dict
 from .run_job import see_through
+from .started import ENDED, SUCCEEDED
 from .targets import VARIABLE, Folder, check, is_there, resolved, target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .backends import Place, Started
+    from .backends import Place
+    from .started import Started
 
 logger = logging.getLogger("luigi-interface")
 HINT = "for jobs on this machine, without a server, write pai_url = local below [OpenPai] in luigi.cfg"

@@ -140,9 +140,9 @@ class Job(model.Job):
 
     def run(self, **options: Any) -> Run:
         """Run it; see `pailot.run` for the options."""
-        from .local_runs import run
+        import pailot  # as a program does: the module that runs jobs stands on this one
 
-        return run(self, **options)
+        return pailot.run(self, **options)
 
     def replace(self, **changes: Any) -> Self:
         made = object.__new__(type(self))

@@ -264,9 +264,10 @@ class Logs:
         return self._lines(quit, self._follow)
 
     def _lines(self, quit: Quit, follow: bool) -> Iterator[str]:
-        lines = self.view.lines(self._which, follow, quit)
-        alone = self._which.index is not None or _tasks(self.view.record(), self._which.role) == 1
-        for role, index, text in lines:
+        alone: bool | None = True if self._which.index is not None else None
+        for role, index, text in self.view.lines(self._which, follow, quit):
+            if alone is None:  # asked when there is something to print: before it starts, its tasks may not be known
+                alone = _tasks(self.view.record(), self._which.role) == 1
             yield text if alone else f"[{role}:{index}] {text}"
 
     async def __aiter__(self) -> AsyncIterator[str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .log_pieces import Line, Piece
 
 MOST_FOLLOWED = 200
-"""Where each task that is followed needs a connection of its own, so many are followed at once."""
+"""The number of tasks that are followed at once, where each needs a connection of its own."""
 
 
 class Which(Value):
@@ -84,7 +84,7 @@ class View:
         raise NotImplementedError
 
     tells_why = False
-    """Whether somebody tells what it waits for, while it does."""
+    """Whether the server tells what it waits for, while it waits."""
 
     def reasons_to_wait(self, quit: Quit) -> Iterator[Sequence[str]]:
         """While it waits: what for, each time that changes."""

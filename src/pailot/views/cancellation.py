@@ -45,7 +45,7 @@ class Quit:
             return
         self.is_set = True
         if not self._made:
-            return  # nobody has begun to wait
+            return  # no wait has begun
         with self._lock:
             if self._pipe is not None:
                 os.write(self._pipe[1], b"!")
@@ -70,7 +70,7 @@ class Quit:
         poller.poll(milliseconds(seconds))
 
     def close(self) -> None:
-        """Nobody waits any more."""
+        """No wait is left."""
         if not self._made:
             return
         with self._lock:

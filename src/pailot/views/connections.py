@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 POLL_SECONDS = 2.0
 """How often a server is asked that tells nothing by itself."""
 POLLED_AT_ONCE = 10
-"""So many waits ask that often; with more of them each asks less often, so that no server counts too many requests."""
+"""The number of waits that ask that often; with more of them each asks less often, so that no server counts too many requests."""
 
 
 class _Closing(Wire):
-    """A client that closes its connection when nobody has it any more."""
+    """A client that closes its connection when it is not used any more."""
 
     def __del__(self) -> None:
         if hasattr(self, "http"):  # its address was none
@@ -57,12 +57,12 @@ class Connections:
             self._user = self.mine.user
         return self._user
 
-    def _renewed(self) -> str:
-        """A token in place of one that is not accepted any more; threads that notice together ask for one only."""
+    def _renewed(self, refused: str) -> str:
+        """A token in place of one that is not accepted any more; connections that notice one after the other ask for one only."""
         assert self._renew is not None
         with self._lock:
-            if self.mine.http.token == self.token:
-                self.token = self._renew(self.token)
+            if refused == self.token:
+                self.token = self._renew(refused)
             return self.token
 
     def aside(self, quit: Quit) -> Http:
@@ -72,7 +72,7 @@ class Connections:
         return http
 
     def pause(self, longest: float, quit: Quit) -> None:
-        """Until it is time to ask again, the time is up, or nobody wants to know any more."""
+        """Until it is time to ask again, the time is up, or `quit` is set."""
         self._polling += 1
         try:
             quit.wait(min(longest, POLL_SECONDS * max(1.0, self._polling / POLLED_AT_ONCE)))

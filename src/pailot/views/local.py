@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .cancellation import Quit
 
 ASK_SECONDS = 5.0
-"""How often a cluster is asked about a run that nobody drives."""
+"""How often a cluster is asked about a run without a driver."""
 MOST_ROWS = 1_000_000
 
 
@@ -80,7 +80,7 @@ class LocalView(View):
             watch.close()
 
     def _is_ours_to_drive(self) -> bool:
-        """Whether the run waits for somebody to drive it on; signals, which end that in time, are for the main thread alone."""
+        """Whether the run waits for a driver, and this thread can be one: signals, which end that in time, reach no other."""
         if self.folder.is_driven() or not reattach.goes_on(self.folder):
             return False
         import threading

@@ -55,7 +55,7 @@ class LineAssembler:
             yield piece.role, piece.index, line
 
     def finish(self) -> Iterator[RawLine]:
-        """The lines that nobody ended."""
+        """The lines without an end."""
         for (role, index), logs in self._open.items():
             for rest in logs.values():
                 yield from _unfinished(role, index, rest)

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     Answer = TypeVar("Answer")
 
 AHEAD = 256
-"""So many pieces of logs are received before anybody asks for them."""
+"""The number of pieces of logs that are received before they are asked for."""
 PAGE = 1_000
 WORTH_A_LINE_SECONDS = 1.0
 """Most jobs start sooner, and need no word on what they wait for."""
 
 
 class ServerView(View):
-    """A run on a server; who answers there is found out at the first question."""
+    """A run on a server; what kind of server it is, the first question finds out."""
 
     tells_why = True
 
@@ -60,7 +60,7 @@ class ServerView(View):
         return self._openpai
 
     def _asked(self, pailot: Callable[[], Answer], openpai: Callable[[OpenpaiView], Answer]) -> Answer:
-        """A question that only a Pailot knows: whoever does not is an OpenPAI, and is asked in its own way."""
+        """A question that only a Pailot knows. A server that does not know it is an OpenPAI, and is asked in its own way."""
         if not self._connections.is_plain:
             try:
                 answer = _known(pailot)
@@ -98,7 +98,7 @@ class ServerView(View):
         return self._asked(lambda: self._wire.journal(self.id), lambda plain: plain.journal())
 
     def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
-        record = self.record()  # which finds out whom we talk to
+        record = self.record()  # which finds out what kind of server it is
         return self._plain.events(quit) if self._plain is not None else self._live_events(record, quit)
 
     def _live_events(self, record: Mapping[str, Any], quit: Quit) -> Iterator[Mapping[str, Any]]:
@@ -174,13 +174,13 @@ class ServerView(View):
             yield Piece(role, index, piece.attempt, piece.task_attempt, piece.text.encode(errors="replace"), piece.missing)
 
     def _followed(self, tasks: list[tuple[str, int]], which: Which, quit: Quit) -> Iterator[Piece]:
-        """Several tasks at once: each has a connection and a thread, which waits while nobody reads on."""
+        """Several tasks at once: each has a connection and a thread, which waits while its pieces are not read."""
         from queue import SimpleQueue
         from threading import Semaphore, Thread
 
         received: SimpleQueue[Piece | BaseException | None] = SimpleQueue()
         room = Semaphore(AHEAD)
-        enough = Quit()  # also when nobody reads on
+        enough = Quit()  # also when the caller reads no further
         quit.then(enough.set)
         enough.then(lambda: room.release(len(tasks)))
         enough.then(lambda: received.put(None))
@@ -241,7 +241,7 @@ class ServerView(View):
                         told = found.lines
                         yield told
         except WireError:
-            return  # whoever waits for the job hears of it, too
+            return  # the caller, which waits for the job, hears of it, too
 
     def stop(self, now: bool) -> None:
         def ask() -> None:
@@ -327,7 +327,7 @@ class ServerRuns:
 
 
 def _known(ask: Callable[[], Answer]) -> Answer:
-    """What a question about a job answers; raises NoSuchRun where there is no such job."""
+    """Return the answer to a question about a job; raises NoSuchRun where there is no such job."""
     try:
         return ask()
     except NotFound as error:

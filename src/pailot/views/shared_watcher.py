@@ -1,6 +1,6 @@
 """Runs of this machine that are waited for together: one thread and one watch for any number of them.
 
-The kernel gives a user few watches that are open at once, and threads cost memory. The thread ends when nobody waits.
+The kernel gives a user few watches that are open at once, and threads cost memory. The thread ends with the last wait.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _now: _Crowd | None = None
 
 
 def join(view: LocalView, tell: Callable[[BaseException | None], None]) -> Callable[[], None]:
-    """Have `tell` called once when a run is over, from another thread; answers what to call when nobody waits for it any more."""
+    """Have `tell` called once when a run is over, from another thread; returns what to call to end the wait."""
     global _now  # noqa: PLW0603  # one of them for the process
     with _lock:
         if _now is None or _now.process != os.getpid():
@@ -94,7 +94,7 @@ class _Crowd(threading.Thread):
             if not view.is_over():
                 return
             error = None
-        except Exception as problem:  # whoever waits for this run raises it; the others go on
+        except Exception as problem:  # the wait for this run raises it; the others go on
             error = problem
         with _lock:
             wanted = self.members.pop(number, None)
@@ -105,4 +105,4 @@ class _Crowd(threading.Thread):
         try:
             os.read(self._reader, 1 << 16)
         except BlockingIOError:
-            pass  # nobody poked
+            pass  # there was no wake-up call

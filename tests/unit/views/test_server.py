@@ -42,7 +42,7 @@ class FakeServer:
     def answer(self, request: Request) -> Answer | None:
         path = f"{request.command} {request.path.partition('?')[0]}"
         found = self.answers.get(path)
-        if isinstance(found, list):
+        if isinstance(found, list) and "text/event-stream" in request.headers.get("Accept", ""):
             self.resumed.append(request.headers.get("Last-Event-ID", ""))
             request.begin_events()
             request.event(found.pop(0))
