@@ -270,15 +270,28 @@ def test_the_examples_run_here_too(login: Login, example: Callable[[Home], None]
 
 
 def test_a_job_that_waits_says_why_and_can_be_stopped(login: Login) -> None:
-    text = job(role("true", instances=24)).replace("cpu: 1", "cpu: 2")  # 48 CPUs; there are 24
-    process = login.start(text)
+    login.environment["PAILOT_SLURM_OPTIONS"] = "--hold"
+    process = login.start(job(role("true")))
     assert process.stderr
-    assert any("waits:" in line for line in process.stderr)
+    said = next(line for line in process.stderr if "waits:" in line)
+    number = login.slurm_job()
+    assert said.endswith(
+        f"Slurm job {number} waits: it is held by its user; 'scontrol release {number}' lets it go (JobHeldUser)\n"
+    )
+    assert said.removeprefix("pailot: ").strip() in login.pailot("why", "demo").out
     assert login.show()["state"] == "WAITING"
     process.send_signal(signal.SIGINT)
     assert ended(process).status == 3
     assert login.slurm.jobs()[login.slurm_job()] == "CANCELLED"
     assert login.show()["state"] == "STOPPED"
+
+
+def test_tasks_that_are_too_many_for_all_nodes_are_refused(login: Login) -> None:
+    """Slurm itself takes such a job, and lets it wait for ever."""
+    done = login.run(job(role("true", instances=30)))
+    assert done.status == 1, done
+    words = "30 tasks of 'main' with 1 CPU each can never start together: the 3 nodes of Slurm's partition 'main' hold 24"
+    assert words in done.err
 
 
 @pytest.mark.parametrize("instances", [1, 3])

@@ -7,7 +7,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
     from types import ModuleType
 
@@ -104,6 +104,7 @@ def _run(command: str, arguments: list[str]) -> int:
 
     from .quick_argparse import quick_parse
 
+    values = None
     try:
         module = import_module(f".commands.{command}", __package__)
         values = quick_parse(module, arguments) or parser_for(command)[0].parse_args(arguments)
@@ -111,12 +112,28 @@ def _run(command: str, arguments: list[str]) -> int:
     except SystemExit as stop:  # argparse: 0 after --help, 2 after bad usage
         return stop.code if isinstance(stop.code, int) else INVALID
     except KeyboardInterrupt:
-        return 130
+        return _interrupted(command, values)
     except BrokenPipeError:
         return OK  # whoever follows a log has seen enough
     except Exception as error:
         return _explain(error)
     return status
+
+
+def _interrupted(command: str, values: Namespace | None) -> int:
+    """Ctrl-C. A user who followed a job reads that it goes on."""
+    followed = getattr(values, "followed", "") or _followed_by(command, values)
+    if followed:
+        from .submission import goes_on
+
+        print(f"\npailot: {goes_on(followed)}", file=sys.stderr)
+    return 130
+
+
+def _followed_by(command: str, values: Namespace | None) -> str:
+    """The job that `logs -f` or `wait` looks at."""
+    looks = command == "wait" or (command == "logs" and getattr(values, "follow", False))
+    return str(getattr(values, "run", "")) if looks else ""
 
 
 def _explain(error: Exception) -> int:

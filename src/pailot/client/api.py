@@ -175,10 +175,14 @@ class Client:
 
     def submit(self, text: str, *, code: str = "") -> str:
         """Submit a job file; `code` is the archive's name that `send_code` returned. Returns the job's full name."""
-        query = f"?code={code}" if code else ""
-        data = self._request("POST", f"/jobs{query}", text.encode(), {"Content-Type": "text/yaml"}).json()
-        name = data.get("name") if isinstance(data, dict) else None
-        return str(name or "")
+        return str(self.submit_job(text, code=code).get("name") or "")
+
+    def submit_job(self, text: str, *, code: str = "", after: Sequence[str] = ()) -> dict[str, Any]:
+        """The same, after the jobs that `after` names (`JOB[:success|:end]`). Returns the whole response, `warnings` included."""
+        query = {"code": code, "after": ",".join(after)}
+        path = f"/jobs{_query({key: value for key, value in query.items() if value})}"
+        data = self._request("POST", path, text.encode(), {"Content-Type": "text/yaml"}).json()
+        return data if isinstance(data, dict) else {}
 
     def jobs(self, **query: Any) -> list[dict[str, Any]]:
         """Jobs, newest first: `username`, `state`, `vc`, `keyword`, `tagsContain`, `order`, `offset`, `limit`, …"""

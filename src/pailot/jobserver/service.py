@@ -214,10 +214,10 @@ class Team:
         """What every way to a new job ends in, so that no way leads to code that the caller has not sent."""
         self._check_rights(caller, prepared, code)
         plan = prepared.plan
-        if (caller.name, plan.name) in self.floor.names:
-            raise Conflict(f"Job {caller.name}~{plan.name} already exists.")
         wishes = (*plan.options.after, *after)
         follows = await resolve(wishes, caller, self.policy, self._record) if wishes else ()
+        if (caller.name, plan.name) in self.floor.names:
+            raise Conflict(f"Job {caller.name}~{plan.name} already exists.")
         record = self._new_record(caller, prepared, code=code, submit_from=submit_from, follows=follows)
         sealed = prepared.sealed(self.box, record.id)
         try:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pailot.engines.contract import EngineError
 from pailot.engines.slurm import container_wrappers, sbatch_request, slurm_cli
+from pailot.engines.slurm.pending_reasons import in_words
 from pailot.engines.slurm.sbatch_request import Partition, Site
 from pailot.planning import Plan, plan
 from pailot.protocol import read
@@ -108,11 +109,75 @@ old|down|0|0|0|(null)|30:00
 
 
 def test_partitions_are_read() -> None:
-    assert slurm_cli.parse_partitions(SINFO) == [
+    assert [each.replace(groups=()) for each in slurm_cli.parse_partitions(SINFO)] == [
         Partition("main", True, 3, 16, 8192, 2, True, 86400.0),
         Partition("gpu", True, 2, 8, 4096, 5),
         Partition("old", False, 0, 0, 0, 0, False, 1800.0),
     ]
+
+
+SMALL = slurm_cli.parse_partitions("main*|up|3|8|16000|(null)|infinite|1-infinite\n")[0]
+MIXED = slurm_cli.parse_partitions(
+    "main*|up|2|8|16000|gpu:2|infinite|1-infinite\nmain*|up|4|4|16000|(null)|infinite|1-infinite\n"
+    "few|up|3|8|16000|(null)|infinite|1-2\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "cpus", "gpus", "most"),
+    [
+        (SMALL, 1, 0, 24),
+        (SMALL, 3, 0, 6),
+        (SMALL, 8, 0, 3),
+        (MIXED[0], 1, 0, 32),
+        (MIXED[0], 1, 1, 4),
+        (MIXED[0], 5, 0, 2),
+        (MIXED[1], 1, 0, 16),
+    ],
+)
+def test_how_many_tasks_a_partition_holds(where: Partition, cpus: int, gpus: int, most: int) -> None:
+    """What Slurm would let wait for ever is refused at once; one task less is not."""
+    assert sbatch_request.make(
+        planned(("w", most, cpus, 100, gpus)), Site(partitions={"default": where.name}), [where]
+    ).components
+    with pytest.raises(EngineError, match=f"{most + 1} tasks of 'w' .* can never start together: .* hold {most}"):
+        sbatch_request.make(planned(("w", most + 1, cpus, 100, gpus)), Site(partitions={"default": where.name}), [where])
+
+
+def test_the_sum_of_tasks_is_refused_in_one_line() -> None:
+    with pytest.raises(EngineError) as refused:
+        sbatch_request.make(planned(("worker", 30, 1, 100, 0)), Site(), [SMALL])
+    assert str(refused.value) == (
+        "30 tasks of 'worker' with 1 CPU each can never start together: the 3 nodes of Slurm's partition 'main' hold 24"
+    )
+    assert sbatch_request.make(planned(("worker", 30, 1, 100, 0)), Site(options=("--overcommit",)), [SMALL]).components
+    assert sbatch_request.make(planned(("worker", 30, 1, 100, 0)), Site(), [SMALL.replace(groups=())]).components, (
+        "what is not known is not judged"
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("Resources", "no nodes are free for it now; it is first in line (Resources)"),
+        ("JobHeldUser", "it is held by its user; 'scontrol release 7' lets it go (JobHeldUser)"),
+        ("ReqNodeNotAvail, UnavailableNodes:n[1-2]", "a node that it needs is down, drained or reserved (ReqNodeNotAvail, Una"),
+        (
+            "QOSMaxGRESPerUser",
+            "its quality of service (QOS) limits GPUs for each user, and that limit is reached (QOSMaxGRESPerUser)",
+        ),
+        ("AssocGrpCPULimit", "its account limits CPUs, and that limit is reached (AssocGrpCPULimit)"),
+        ("SomethingNew", "SomethingNew"),
+        ("", ""),
+    ],
+)
+def test_reasons_of_slurm_are_put_in_words(reason: str, words: str) -> None:
+    assert in_words(reason, "7").startswith(words)
+
+
+@given(st.text())
+def test_any_reason_of_slurm_is_told(reason: str) -> None:
+    assert reason in in_words(reason, "7")
 
 
 def test_jobs_are_read_and_components_count_as_one() -> None:

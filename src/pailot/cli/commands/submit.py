@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
+from ...errors import PailotError
+from ...lifecycle.following import split
 from ...loading import plan, read_job, read_text
 from ...views.base import Which
 from ..job_options import add_job_options, changes
 from ..problem_report import print_problems
 from ..server_option import add_server_option, need_server, print_submitted
+from ..submission import check_followers, code_hints, send
 from .logs import print_logs
 from .wait import report_end
 
@@ -26,6 +29,14 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--code", metavar="DIR", help="send this folder along; tasks start in it (.gitignore is heeded)")
     parser.add_argument("-f", "--follow", action="store_true", help="print its logs and wait; the exit status is the job's")
     parser.add_argument("--unique", action="store_true", help="append a suffix to the name")
+    parser.add_argument("--replace", action="store_true", help="remove an ended job of the same name, with its logs")
+    parser.add_argument(
+        "--after",
+        action="append",
+        default=[],
+        metavar="JOB[:success|:end]",
+        help="start when this job has succeeded (the default), or has ended; can be repeated",
+    )
     parser.add_argument("--quiet", action="store_true", help="print no warnings and no progress")
     add_server_option(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -36,15 +47,24 @@ def run(args: Namespace) -> int:
     from ...loading.shell_syntax import checked
     from ...protocol.export import outgoing
 
+    for each in args.after:
+        if split(each) is None:
+            raise PailotError(f"--after: '{each}' should be JOB, JOB:success or JOB:end")
     job = read_job(read_text(args.file), args.file, changes(args), lenient=args.lenient, library=args.library)
     if args.unique:
         job = job.replace(name=f"{job.name}-{os.urandom(3).hex()}")
+    made = checked(job, plan(job), runs_here=False)
     if not args.quiet:
-        print_problems(checked(job, plan(job), runs_here=False).warnings, sys.stderr)
+        print_problems(made.warnings, sys.stderr)
     runs = need_server(args)
     client = runs.connections.mine
+    check_followers(client, (*made.options.after, *args.after))
     code = _send_code(args, client) if args.code else ""
-    view = runs.find(client.submit(outgoing(job), code=code) or job.name)
+    name, warnings = send(client, outgoing(job), job.name, code=code, after=args.after, replace=args.replace)
+    view = runs.find(name)
+    if not args.quiet:
+        for line in (*warnings, *(() if code else code_hints(made))):
+            print(f"pailot: {line}", file=sys.stderr)
     return _follow(args, view) if args.follow else print_submitted(view, runs.connections, json=args.json)
 
 
@@ -61,6 +81,7 @@ def _send_code(args: Namespace, client: Client) -> str:
 
 def _follow(args: Namespace, view: View) -> int:
     print(f"pailot: {view.id} is submitted", file=sys.stderr)
+    args.followed = view.id
     if not args.json:
         print_logs(view, Which(), follow=True)
     return report_end(view, None, json=args.json)

@@ -24,6 +24,7 @@ from ..traits import SLURM
 from . import cluster_queries, code_bundle, payload, private_part, slurm_cli, unshared_home
 from .container_wrappers import see, wrappers
 from .journal_tail import Logs, order_stop
+from .pending_reasons import in_words
 from .private_part import Sealed
 from .squeue_cache import QUEUE
 from .user_notes import notes_on
@@ -418,7 +419,7 @@ class SlurmEngine(Engine):
                 self._requeued()
             elif seen.reason != self.last_reason and seen.reason not in ("None", ""):
                 self.last_reason = seen.reason
-                self.context.waiting(f"Slurm job {self.job} waits: {seen.reason}")
+                self.context.waiting(f"Slurm job {self.job} waits: {in_words(seen.reason, self.job)}")
         now = time.monotonic()
         if not seen.final:
             self.final_since = None

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 EXCESS = 1.5
 """So much more than asked for may a flat allocation hold, in CPUs and memory; of GPUs it may hold no more at all."""
+_SHARES_CPUS = frozenset(("-O", "--overcommit"))
+"""Options with which tasks share CPUs, so that their number has no bound."""
 CLASSES = ("crit", "prod", "test", "oppo")
 WARNING_SECONDS = 30
 """How long before its time limit a job is told, beyond the grace of its tasks; Slurm itself may be a minute early."""
@@ -35,6 +37,18 @@ exit 97
 """
 
 
+class Nodes(Value):
+    """Equal nodes of a partition: how many there are, and what each offers."""
+
+    count: int
+    cpus: int
+    gpus: int
+
+    def slots(self, cpus: int, gpus: int) -> int:
+        """Return how many tasks of this size one of the nodes holds."""
+        return min(self.cpus // cpus if cpus else self.cpus, self.gpus // gpus if gpus else self.cpus)
+
+
 class Partition(Value):
     """A partition of the cluster: what it is called, how many nodes it has, what the largest of them offers."""
 
@@ -46,6 +60,20 @@ class Partition(Value):
     gpus: int
     is_default: bool = False
     max_seconds: float | None = None
+    groups: tuple[Nodes, ...] = ()
+    """All of its nodes; empty if that is not known."""
+    max_nodes: int | None = None
+    """How many of them one job may have."""
+
+    def slots(self, cpus: int, gpus: int) -> int:
+        """Return how many tasks of this size one job can have there at most, if all nodes were free."""
+        left = self.nodes if self.max_nodes is None else self.max_nodes
+        total = 0
+        for group in sorted(self.groups, key=lambda each: each.slots(cpus, gpus), reverse=True):
+            used = min(group.count, left)
+            total += used * group.slots(cpus, gpus)
+            left -= used
+        return total
 
 
 class Site(Value):
@@ -104,6 +132,8 @@ def make(plan: Plan, where: Site, partitions: Sequence[Partition] = ()) -> Reque
     components = _components(plan, where, known)
     if known is not None:
         _check(plan, components, known)
+        if not _SHARES_CPUS.intersection(where.options):
+            _check_sum(components, known)
     return Request(components, partition, _head(plan, where, partition, components))
 
 
@@ -171,6 +201,25 @@ def _check(plan: Plan, components: Sequence[Component], partition: Partition) ->
             f"maxRunSeconds {seconds:g} and the grace are more than the {partition.max_seconds:g} seconds "
             f"that Slurm's partition '{partition.name}' allows"
         )
+
+
+def _check_sum(components: Sequence[Component], partition: Partition) -> None:
+    """Refuse tasks that are too many for all nodes together: Slurm would let them wait for ever.
+
+    Memory is not counted: where a cluster does not share it out, Slurm does not count it either.
+    """
+    if not partition.groups:
+        return
+    for each in components:
+        most = partition.slots(each.cpus, each.gpus)
+        if each.tasks > most:
+            size = f"{each.cpus} CPU{'' if each.cpus == 1 else 's'}" + (
+                f" and {each.gpus} GPU{'' if each.gpus == 1 else 's'}" if each.gpus else ""
+            )
+            nodes = partition.nodes if partition.max_nodes is None else min(partition.nodes, partition.max_nodes)
+            where = f"{nodes} node{'' if nodes == 1 else 's'} of Slurm's partition '{partition.name}'"
+            roles = ", ".join(f"'{name}'" for name in each.roles)
+            raise EngineError(f"{each.tasks} tasks of {roles} with {size} each can never start together: the {where} hold {most}")
 
 
 def _warning(plan: Plan) -> int:

@@ -9,7 +9,7 @@ from ...values import Value
 from ..contract import EngineError, Unreachable
 from ..preparation.child_registry import CHILDREN
 from ..preparation.machine import which
-from .sbatch_request import Partition
+from .sbatch_request import Nodes, Partition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
 def partitions(given: Mapping[str, str]) -> list[Partition]:
     """All partitions of the cluster, in one question."""
-    status, out, err = run(["sinfo", "-h", "-o", "%P|%a|%D|%c|%m|%G|%l"], environment(given))
+    status, out, err = run(["sinfo", "-h", "-o", "%P|%a|%D|%c|%m|%G|%l|%s"], environment(given))
     if status:
         raise complain("sinfo", err)
     return parse_partitions(out)
@@ -151,19 +151,21 @@ def parse_partitions(out: str) -> list[Partition]:
     found: dict[str, Partition] = {}
     for line in out.splitlines():
         words = line.split("|")
-        if len(words) != 7:
+        if len(words) not in (7, 8):
             continue
-        name, up, nodes, cpus, memory, listed, limit = words
+        name, up, nodes, cpus, memory, listed, limit = words[:7]
         before = found.get(name.rstrip("*"), Partition(name.rstrip("*"), False, 0, 0, 0, 0))
         found[before.name] = Partition(
             before.name,
             up == "up",
-            before.nodes + int(nodes),
+            before.nodes + _number(nodes),
             max(before.cpus, _number(cpus)),
             max(before.memory_mb, _number(memory)),
             max(before.gpus, _gpus(listed)),
             name.endswith("*"),
             _seconds(limit),
+            (*before.groups, Nodes(_number(nodes), _number(cpus), _gpus(listed))),
+            _most_nodes(words[7]) if len(words) == 8 else None,
         )
     return list(found.values())
 
@@ -188,6 +190,12 @@ def _number(text: str) -> int:
 def _gpus(listed: str) -> int:
     """`gpu:fake:2(S:0),shard:8` has 2."""
     return sum(int(match[1]) for match in re.finditer(r"(?:^|,)gpu(?::[^:,()]+)?:([0-9]+)", re.sub(r"\([^)]*\)", "", listed)))
+
+
+def _most_nodes(size: str) -> int | None:
+    """`1-infinite` has no bound, `1-2` has 2, `4` has 4."""
+    most = size.rpartition("-")[2]
+    return int(most) if most.isascii() and most.isdecimal() else None
 
 
 def _seconds(limit: str) -> float | None:
