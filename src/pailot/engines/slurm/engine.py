@@ -21,12 +21,13 @@ from ..observation import RUNNING as TASK_RUNS
 from ..preparation import workdir
 from ..preparation.child_registry import CHILDREN
 from ..traits import SLURM
-from . import cluster_queries, code_bundle, payload, private_part, slurm_cli, unshared_home
+from . import cluster_queries, code_bundle, payload, private_part, slurm_cli
 from .container_wrappers import see, wrappers
 from .journal_tail import Logs, order_stop
 from .pending_reasons import in_words
 from .private_part import Sealed
 from .squeue_cache import QUEUE
+from .unshared.home import UnsharedHome, was_not_seen
 from .user_notes import notes_on
 from .wakeup_fd import Notice
 
@@ -47,8 +48,6 @@ SETTLE_SECONDS = 2.0
 AWAY_SECONDS = 300.0
 """So long a controller that does not answer is asked again to take a job."""
 FORCE_SECONDS = 45.0
-MIRROR_SECONDS = 2.0
-"""So long a mirror that has ended is not started again."""
 LOCK_SECONDS = 60.0
 SHORTEST_LOOK, LONGEST_LOOK = 0.25, 5.0
 AT_ONCE = 4
@@ -98,14 +97,10 @@ class SlurmEngine(Engine):
         self.last_reason = ""
         self.interval = SHORTEST_LOOK
         self.command: slurm_cli.Command | None = None
-        self.away = False
-        """Whether the nodes do not see the folder, so that it is kept up to date by a mirror."""
-        self.mirror: slurm_cli.Command | None = None
-        self.mirror_at = 0.0
-        self.script = ""
+        self.unshared: UnsharedHome | None = None
+        """For an attempt whose nodes do not see its folder."""
         self.private = Sealed(b"")
         """What the driver of the attempt is told that no readable file holds."""
-        self.code = ""
 
     # Starting
 
@@ -117,10 +112,12 @@ class SlurmEngine(Engine):
             if attempt.context.run_as:
                 raise EngineError("the slurm engine submits jobs as the user it runs as; it cannot run tasks as another")
             asked = cluster_queries.ask(attempt.plan, self.settings)
-            self.away = unshared_home.wanted(str(self.settings["slurm_shared_home"]), attempt.folder, attempt.number)
-            notes = notes_on(attempt, self.settings, away=self.away)
-            if self.away:
-                yield from self._pack(attempt, asked, stopped)
+            self.unshared = UnsharedHome.wanted(self.settings, attempt)
+            notes = notes_on(attempt, self.settings, away=self.unshared is not None)
+            for name in (layout.DRIVER_ORDERS, layout.DRIVER_EVENTS):
+                os.close(os.open(os.path.join(attempt.folder, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            if self.unshared is not None:
+                yield from self.unshared.pack(attempt, asked, lambda work, whose: self._beside(work, whose, stopped))
             else:
                 yield from self._prepare(attempt, asked, stopped)
             yield from self._submit(attempt, asked, stopped)
@@ -144,9 +141,8 @@ class SlurmEngine(Engine):
             record = {"job": found} if found else None
         if record is None:
             return False
-        self.job, self.away = str(record["job"]), "code" in record or _packed(attempt.folder)
-        if self.away:
-            self.code = code_bundle.code(attempt.context.home)
+        self.job = str(record["job"])
+        self.unshared = UnsharedHome.of_record(self.settings, attempt.folder, record, attempt.context.home)
         return True
 
     def _prepare(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Steps[None]:
@@ -179,11 +175,9 @@ class SlurmEngine(Engine):
         around = wrappers(plan, container, attempt.folder, attempt.checkpoints, [*works, *(path for path, _ in shown)])
         seen = {task: see(view, around.get(task[0], ()), container) for task, view in own.items()}
         made = payload.build(attempt, asked.components, places, provided, around, seen=seen)
-        for name in (layout.DRIVER_ORDERS, layout.DRIVER_EVENTS):
-            os.close(os.open(os.path.join(attempt.folder, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         public, private = private_part.split(made, attempt)
         self.private = private_part.seal(private, attempt)
-        _write(os.path.join(attempt.folder, layout.PAYLOAD), json.dumps({**public, "script": asked.script}).encode())
+        private_part.write_own(attempt.folder, layout.PAYLOAD, json.dumps({**public, "script": asked.script}).encode())
 
     def _fill_channels(
         self, attempt: Attempt, own: Mapping[tuple[str, int], ml_mounts.View], stopped: Callable[[], bool]
@@ -218,33 +212,6 @@ class SlurmEngine(Engine):
 
         return (yield from in_a_child(work, attempt.descriptors, self, stopped, whose=whose_work(attempt, ())))
 
-    def _pack(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Steps[None]:
-        """Everything that the driver needs into the batch script."""
-        from ...runfolder.removing import remove_tree
-
-        attempt = unshared_home.permitted(attempt, secrets_in_spool=bool(self.settings["slurm_secrets_in_spool"]))
-        files = os.path.join(attempt.folder, "along")
-        yield from self._beside(lambda: unshared_home.bring_files(attempt, files), attempt, stopped)
-        token = payload.new_token()
-        there = payload.on_nodes(attempt, token)
-        tasks = [(role.name, index) for role in attempt.plan.roles.values() for index in range(role.instances)]
-        places = {task: os.path.join(payload.task_folder(there, *task), layout.WORK) for task in tasks}
-        around = wrappers(attempt.plan, self.settings["slurm_container"], there.folder, there.checkpoints, places.values())
-        made = payload.build(there, asked.components, places, {}, around, token)
-        made.update(
-            fetchSeconds=float(self.settings["slurm_fetch_seconds"]),
-            nodeFolder=str(self.settings["slurm_node_folder"]),
-            away=True,
-        )
-        for name in (layout.DRIVER_ORDERS, layout.DRIVER_EVENTS):
-            os.close(os.open(os.path.join(attempt.folder, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        public, private = private_part.split(made, attempt)
-        data = json.dumps({**public, "script": asked.head}).encode()
-        self.code = code_bundle.code(attempt.context.home)
-        self.script = unshared_home.script(asked.head, self.code, files, data, json.dumps(private).encode())
-        remove_tree(files, ignore_errors=True)
-        _write(os.path.join(attempt.folder, layout.PAYLOAD), data)
-
     def _submit(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Steps[None]:
         environment = slurm_cli.environment(os.environ)
         environment.update(
@@ -252,17 +219,19 @@ class SlurmEngine(Engine):
             PAILOT_CODE=code_bundle.code(attempt.context.home),
             PAILOT_PYTHON=code_bundle.interpreter(),
         )
-        if self.away:
-            environment["PAILOT_NODE_FOLDER"] = str(self.settings["slurm_node_folder"])
+        script, more = asked.script, {}
+        if self.unshared is not None:
+            environment.update(self.unshared.variables)
+            script, more = self.unshared.script, self.unshared.record
         else:
             environment.update(self.private.variables)
-            _write(os.path.join(attempt.folder, private_part.FILE), self.private.data)
+            private_part.write_own(attempt.folder, private_part.FILE, self.private.data)
         until, pause = time.monotonic() + AWAY_SECONDS, 1.0
         while True:
             yield from self._turn(stopped)
             words = ["sbatch", "--parsable", f"--comment={self.comment}", "--export=ALL"]
             try:
-                self.command = slurm_cli.Command(words, environment, self.script or asked.script, self)
+                self.command = slurm_cli.Command(words, environment, script, self)
                 yield from self._ended(self.command)
             finally:
                 self._leave()
@@ -286,7 +255,7 @@ class SlurmEngine(Engine):
                 break
         write_record(
             os.path.join(attempt.folder, layout.SLURM_JOB),
-            {"job": self.job, "comment": self.comment, "at": time.time(), **({"code": self.code} if self.away else {})},
+            {"job": self.job, "comment": self.comment, "at": time.time(), **more},
             durable=False,
         )
         where = f" in partition '{asked.partition}'" if asked.partition else ""
@@ -349,8 +318,7 @@ class SlurmEngine(Engine):
         soonest = min(self.interval, QUEUE.look())
         if not self.over:
             self._judge()
-        if self.away:
-            self._keep_mirror()
+        self._keep_mirror()
         if self.force_at is not None and time.monotonic() >= self.force_at:
             self.force_at = None
             self._scancel()
@@ -359,20 +327,9 @@ class SlurmEngine(Engine):
         self.notice.arm(soonest)
 
     def _keep_mirror(self) -> None:
-        """Where the nodes do not see the folder, a process keeps it up to date; if another of ours does, it ends at once."""
-        now = time.monotonic()
         seen = QUEUE.seen.get(self.job)
-        if self.over or seen is None or seen.state != "RUNNING":
-            return
-        if now < self.mirror_at or (self.mirror is not None and self.mirror.status is None):
-            return
-        self.mirror_at = now + MIRROR_SECONDS
-        self.mirror = self._start_mirror()
-
-    def _start_mirror(self) -> slurm_cli.Command:
-        words = [code_bundle.interpreter(), "-I", "-S", "-B", self.code, "mirror", self.folder, self.job]
-        words.append(str(self.settings["slurm_node_folder"]))
-        return slurm_cli.Command(words, slurm_cli.environment(os.environ), owner=self)
+        if self.unshared is not None and not self.over and seen is not None and seen.state == "RUNNING":
+            self.unshared.keep_mirror(self.job, self)
 
     def _heard(self, entry: dict[str, Any], *, known: bool = False) -> None:
         """Take in an event; what another driver has told already is not told again."""
@@ -446,12 +403,7 @@ class SlurmEngine(Engine):
             return ending("CANCELLED", self.asked_to_stop == "user")
         if not self.began and seen.state in ("FAILED", "COMPLETED"):
             words = _last_line(os.path.join(self.folder, layout.DRIVER_LOG))
-            if (
-                not self.away
-                and self.settings["slurm_shared_home"] == "auto"
-                and slurm_cli.exit_code(self.job) == unshared_home.NOT_SEEN
-            ):
-                _write(os.path.join(self.folder, unshared_home.UNSHARED), b"")
+            if self.unshared is None and was_not_seen(self.settings, self.folder, self.job):
                 words = "its node does not see the job's folder; the next attempt takes along what it needs"
                 return Outcome("platform", Verdict(FAILED, f"{words} (slurm_shared_home = no does so at once)"))
             hint = words or f"does the node see {self.folder}?"
@@ -503,8 +455,8 @@ class SlurmEngine(Engine):
         if record is None:
             killed = Verdict(FAILED, "its launcher was killed before Slurm had taken the job")
             return Observation(WAITING, outcome=Outcome("platform", killed))
-        self.job, self.comment, self.code = str(record["job"]), str(record.get("comment", "")), str(record.get("code", ""))
-        self.away = bool(self.code)
+        self.job, self.comment = str(record["job"]), str(record.get("comment", ""))
+        self.unshared = UnsharedHome.of_record(self.settings, folder, record) if record.get("code") else None
         self.submitted, self.journal, self.logs = True, Tail(os.path.join(folder, layout.DRIVER_EVENTS)), Logs(folder)
         for entry, _ in self.journal.entries():
             self._heard(entry)
@@ -516,8 +468,8 @@ class SlurmEngine(Engine):
             if status and "Invalid job id" not in err:
                 return Observation(UNKNOWN, self._observed())
             seen = self._ours(slurm_cli.parse_jobs(out).get(self.job) or slurm_cli.JobSeen(self.job, "GONE"))
-            if self.away and seen.state == "RUNNING":
-                self._start_mirror()
+            if self.unshared is not None and seen.state == "RUNNING":
+                self.unshared.start_mirror(self.job, self)
             for entry, _ in self.journal.entries():  # what was said before Slurm said that it is over
                 self._heard(entry)
             if self.outcome is None and seen.final and not self._driver_lives():
@@ -593,11 +545,6 @@ class SlurmEngine(Engine):
         self.notice.close()
 
 
-def _packed(folder: str) -> bool:
-    """Whether an attempt, of whose submission we do not know, took everything along."""
-    return bool((read_record(os.path.join(folder, layout.PAYLOAD)) or {}).get("away"))
-
-
 def _telling(job: str) -> list[list[str]]:
     """A job that waits is cancelled; the driver of one that runs is told to read its orders."""
     return [["scancel", "--quiet", "--state=PENDING", job], ["scancel", "--quiet", "--batch", "--signal=USR1", job]]
@@ -607,12 +554,6 @@ def _comment(attempt: Attempt) -> str:
     """By this our job is known in Slurm, whatever number it has."""
     run = os.path.basename(os.path.dirname(os.path.dirname(attempt.folder)))
     return f"pailot {run} {attempt.number}"
-
-
-def _write(path: str, data: bytes) -> None:
-    """A file of ours alone, that nobody looks for before Slurm has the job."""
-    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
-        stream.write(data)
 
 
 def _last_line(path: str) -> str:

@@ -83,6 +83,13 @@ def inherited_credentials(attempt: Attempt) -> Sequence[str]:
     return sorted(name for name, value in attempt.context.environment.items() if credentials.of_environment({name: value}))
 
 
+def write_own(folder: str, name: str, data: bytes) -> None:
+    """A file in the attempt's folder for us alone; no process looks for it before Slurm has the job."""
+    path = os.path.join(folder, name)
+    with open(path, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+        stream.write(data)
+
+
 def holds_secrets(attempt: Attempt) -> bool:
     """Whether the job itself has secrets, apart from what its tasks inherit."""
     inherited = set(credentials.of_environment(attempt.context.environment))

@@ -40,7 +40,9 @@ from ...runfolder import layout
 from ...runfolder.atomic_json import append_line, read_lines, read_record, write_record
 from ...runfolder.records import Placement
 from ...runfolder.stop_reason import claim_stop
-from . import allocation, folder_sync, step, unpack
+from ..folder_copy import tree
+from . import allocation, step
+from .unshared import unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -491,7 +493,7 @@ class Runner:
             if event["event"] == "ready":
                 self.place = event
             elif event["event"] == "piece":
-                folder_sync.put(self.driver.folder, event["path"], event["offset"], binascii.a2b_base64(event["data"]))
+                tree.put(self.driver.folder, event["path"], event["offset"], binascii.a2b_base64(event["data"]))
             elif event["event"] == "final":
                 self._ended(event["final"])
             else:

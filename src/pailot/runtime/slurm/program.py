@@ -11,9 +11,9 @@ def main() -> int:
     if kind == "driver":
         from .driver import main as run
     elif kind == "fetch":
-        from .sync_sender import main as run
+        from .unshared.fetch import main as run
     elif kind == "mirror":
-        from .sync_receiver import main as run
+        from .unshared.mirror import main as run
     else:
         from .step import main as run
     return run(words)

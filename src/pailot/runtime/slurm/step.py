@@ -17,11 +17,11 @@ from ...runfolder import layout
 from ...runfolder.atomic_json import read_record, write_record
 from ...runfolder.stop_reason import claim_stop
 from .. import processes
+from ..folder_copy.tree import Tree
 from ..ports import Ports
 from ..shim import fork_shim, run_and_exit
 from ..shim_events import Channel
 from ..task_spec import Task
-from .folder_sync import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pailot.runtime.slurm.folder_sync import EVENTS, PIECE, Tree, put
+from pailot.runfolder import layout
+from pailot.runfolder.atomic_json import append_line
+from pailot.runtime.folder_copy.receiver import Receiver
+from pailot.runtime.folder_copy.sender import Sender
+from pailot.runtime.folder_copy.tree import EVENTS, PIECE, Tree, put
 
 STEPS = st.lists(
     st.one_of(
@@ -70,3 +76,39 @@ def test_what_is_one_sides_own_stays_there(tmp_path: Path) -> None:
     assert list(Tree(str(tmp_path)).news()) == []
     with pytest.raises(ValueError, match="not below"):
         put(str(tmp_path), "../outside", 0, b"x")
+
+
+def test_two_file_systems_are_joined_by_any_two_streams(tmp_path: Path) -> None:
+    """As a step of Slurm, `kubectl exec` or ssh would join them: orders go there, logs and records come here."""
+    there, here = tmp_path / "there", tmp_path / "here"
+    for folder in (there, here):
+        (folder / "tasks/a").mkdir(parents=True)
+    append_line(str(here / layout.DRIVER_ORDERS), {"order": "stop"})
+    (there / "tasks/a/all").write_bytes(b"one\n")
+    ordered: list[object] = []
+
+    def take_order(order: object) -> None:
+        """The driver does what it is told, writes its last words, and ends."""
+        ordered.append(order)
+        (there / "tasks/a/all").write_bytes(b"one\ntwo\n")
+        (there / "tasks/a/final.json").write_bytes(b"{}")
+        (there / EVENTS).write_bytes(b"result\n")
+
+    (to_there, from_here), (to_here, from_there) = os.pipe(), os.pipe()
+    os.write(from_there, b"a prolog of the site talks\n")
+    sender = Sender(str(there), (there / EVENTS).exists, take_order, to_there, from_there)
+    arrived: list[bool] = []
+
+    def show() -> None:
+        arrived.append(sender.run())
+        os.close(from_there)
+
+    thread = threading.Thread(target=show)
+    thread.start()
+    receiver = Receiver(str(here))
+    receiver.talk(from_here, to_here)
+    thread.join()
+    for descriptor in (to_there, from_here, to_here):
+        os.close(descriptor)
+    assert (arrived, receiver.arrived, ordered) == ([True], True, [{"order": "stop"}])
+    assert contents(here) == contents(there)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-from ...runfolder import layout
-from ...runtime.slurm import unpack
-from ..contract import EngineError
-from . import private_part
+from ....runfolder import layout
+from ....runtime.slurm.unshared import unpack
+from ...contract import EngineError
+from .. import private_part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..contract import Attempt
+    from ...contract import Attempt
 
 LIMIT_BYTES = 2_500_000
 """Slurm takes scripts of up to 4 MiB unless its configuration says otherwise, and packing for text adds a third."""
@@ -105,7 +105,7 @@ def bring_files(attempt: Attempt, folder: str) -> None:
     """Make the folder whose content every task finds in its working directory, the job's code; none if there is no code."""
     import shutil
 
-    from ...data import provisions
+    from ....data import provisions
 
     plan = attempt.plan
     if attempt.context.code:
