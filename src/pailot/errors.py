@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +45,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
     if len(word) > LONGEST_WORD:
         return ""
     from difflib import get_close_matches
-    from itertools import islice
 
     lowered = {name.lower(): name for name in islice(known, MOST_KNOWN) if len(name) <= 2 * LONGEST_WORD}
     close = get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)

@@ -7,6 +7,7 @@ while it is fresh, and also when the network is down.
 from __future__ import annotations
 
 import os
+import time
 
 from .errors import PailotError
 from .settings import Settings
@@ -87,7 +88,6 @@ class Library:
 
     def _from_url(self, place: str, name: str) -> tuple[str, str] | None:
         import hashlib
-        import time
 
         url = f"{place.rstrip('/')}/{name}.yaml"
         kept = os.path.join(self.cache, hashlib.sha256(url.encode()).hexdigest() + ".yaml")

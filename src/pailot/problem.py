@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from .values import Value
 
 TYPE_CHECKING = False
@@ -95,8 +97,6 @@ class Problem(Value):
     @property
     def end_column(self) -> int:
         """The column after the word or quoted text that the problem points at."""
-        import re  # here, since few commands need it
-
         found = re.match(_WORD, self.source[self.column - 1 :])
         return self.column + (len(found[0]) if found else 0)
 

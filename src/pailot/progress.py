@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from importlib import import_module
 
 from .printable import Styled, printable
 from .values import Value
@@ -239,14 +240,10 @@ def in_notebook() -> bool:
 
 def display_html(html: str) -> Any:
     """Show it below the cell; return what can update it."""
-    from importlib import import_module
-
     return import_module("IPython.display").display(as_html(html), display_id=True)
 
 
 def as_html(text: str) -> Any:
-    from importlib import import_module
-
     return import_module("IPython.display").HTML(text)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from .errors import PailotError
+from .errors import PailotError, suggestion
 from .values import Value
 
 TYPE_CHECKING = False
@@ -117,8 +117,6 @@ class Settings:
         known = {setting.name for setting in SETTINGS}
         for name in from_file:
             if name not in known:
-                from .errors import suggestion
-
                 raise BadSetting(f"{file}: there is no setting '{name}'{suggestion(name, known)}")
         self._values: dict[str, Any] = {}
         for setting in SETTINGS:

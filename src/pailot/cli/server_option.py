@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+from ..client.credentials import chosen
 from ..errors import PailotError
+from ..views.local import LocalRuns
 from .main import OK
 
 TYPE_CHECKING = False
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from ..client.api import Client
     from ..views.base import View
     from ..views.connections import Connections
-    from ..views.local import LocalRuns
     from ..views.server import ServerRuns
 
 
@@ -26,12 +27,8 @@ def add_server_option(parser: ArgumentParser) -> None:
 
 def runs_of(args: Namespace) -> LocalRuns | ServerRuns:
     """The runs of the server that the option, `PAILOT_SERVER` or the last login names; else those of this machine."""
-    from ..client.credentials import chosen
-
     login = chosen(args.server)
     if login is None:
-        from ..views.local import LocalRuns
-
         return LocalRuns()
     from ..views.connections import Connections
     from ..views.server import ServerRuns

@@ -9,6 +9,8 @@ import io
 import os
 import sys
 
+from ..printable import printable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -23,12 +25,8 @@ class Output(io.TextIOWrapper):
     failed: OSError | None = None
 
     def write(self, text: str) -> int:
-        if text != "\n" and type(text) is str and not text.isprintable():  # `printable.Styled` is a kind of str
-            from ..printable import printable
-
-            shown = printable(text, keep="\n\t")
-        else:
-            shown = text
+        odd = text != "\n" and type(text) is str and not text.isprintable()  # `printable.Styled` is a kind of str
+        shown = printable(text, keep="\n\t") if odd else text
         try:
             super().write(shown)
         except OSError as error:

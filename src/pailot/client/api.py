@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 
+from ..progress import Meter
 from ..values import Value
 from . import sse
 from .errors import Denied, NotFound, NotTheApi, Redirected, Refused, Unreachable, WireError
@@ -250,8 +252,6 @@ class Client:
 
         It is told by the server; where the line breaks or is silent it looks again, over a restart of the server, too.
         """
-        import time
-
         end = None if timeout is None else time.monotonic() + timeout
         record = self.record(job)
         if record["state"] in FINAL:
@@ -380,7 +380,6 @@ class Client:
     def send_code(self, packed: Packed, tell: Callable[[Progress], None] = lambda _: None) -> str:
         """Send an archive unless the server has it; return its name."""
         if not self.has_code(packed.sha256):
-            from ..progress import Meter
             from .code_archive import Counted
 
             meter = Meter("sending code", packed.size, tell)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import select
 import time
 
 from ..lifecycle.waits import capped
 from ..values import Value
 from .errors import Denied, Failing, NotFound, NotTheApi, Redirected, Refused, Unreachable, WireError
+from .proxy import BadProxy, proxy_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +44,6 @@ class Reply(Value):
 
     def json(self) -> Any:
         """The body as JSON; anything else does not come from the expected server."""
-        import json
-
         try:
             return json.loads(self.body)
         except ValueError:
@@ -259,8 +261,6 @@ class Http:
         """To the server, or to the proxy: https by a tunnel, where it sees no token."""
         from http.client import HTTPConnection, HTTPSConnection
 
-        from .proxy import BadProxy, proxy_for
-
         try:
             proxy = proxy_for(self.scheme, self.host, self.port or _PORTS[self.scheme], os.environ)
         except BadProxy as error:
@@ -285,8 +285,6 @@ class Http:
 
     def _not_through(self, proxy: Proxy, error: OSError) -> Exception:
         """What a proxy says to us is final; what it says of the server may be better the next time."""
-        import re
-
         said = re.match(r"Tunnel connection failed: ([0-9]{3})\b", str(error))
         if said is None:
             return OSError(f"{proxy}: {words(error)}")
@@ -337,8 +335,6 @@ def _of_tls(error: OSError) -> str:
 
 def refusal(reply: Reply, server: str) -> Refused:
     """An answer that is no success, as an error."""
-    import json
-
     code, message = "", ""
     try:
         body = json.loads(reply.body)
@@ -365,8 +361,6 @@ def without_credentials(address: str) -> str:
 
 def _was_closed(connection: HTTPConnection) -> bool:
     """Whether the server has closed a kept connection meanwhile: it can be read from, though nothing was asked."""
-    import select
-
     if connection.sock is None:
         return True
     try:

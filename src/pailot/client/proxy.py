@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 from ..values import Value
 
 TYPE_CHECKING = False
@@ -68,8 +70,6 @@ def _parsed(variable: str, value: str) -> Proxy:
         raise BadProxy(f"{variable} names a proxy by {parts.scheme}://, which is not spoken here; one by http:// is")
     credentials = ""
     if parts.username is not None:
-        from base64 import b64encode
-
         known = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         credentials = "Basic " + b64encode(known.encode()).decode()
     return Proxy(variable, host, port or DEFAULT_PORT, credentials)

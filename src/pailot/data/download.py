@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from base64 import b64encode
+from netrc import NetrcParseError, netrc
 
+from ..progress import size as words
 from . import filesystems
 from .addresses import NotAllowed
 from .location import Location, ProvideError, Unreachable
@@ -37,8 +40,6 @@ def room_for(size: int | None, place: str, source: Location) -> None:
     if not size:
         return
     from shutil import disk_usage
-
-    from ..progress import size as words
 
     free = disk_usage(os.path.dirname(place)).free
     if free < size:
@@ -171,8 +172,6 @@ def _request(source: Location, kept: Mapping[str, Any], done: int, etag: str | N
     request = Request(urlunsplit(parts._replace(netloc=host)), headers={"User-Agent": "pailot"})  # noqa: S310  # http(s)
     login = unquote(login) or _from_netrc(parts.hostname or "")
     if login:
-        from base64 import b64encode
-
         request.add_unredirected_header("Authorization", f"Basic {b64encode(login.encode()).decode()}")
     if done:
         request.add_header("Range", f"bytes={done}-")
@@ -190,7 +189,6 @@ def _from_netrc(host: str) -> str:
     path = os.environ.get("NETRC") or os.path.expanduser("~/.netrc")
     if not os.path.isfile(path):
         return ""
-    from netrc import NetrcParseError, netrc
 
     try:
         found = netrc(path).authenticators(host)

@@ -8,6 +8,7 @@ be a link to anywhere a moment later. So a folder is held by its descriptor, and
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 
 from .addresses import NotAllowed, folder_of, refusal, refusal_of_path
@@ -53,8 +54,6 @@ def may_read(path: str) -> bool:
 
 
 def whoever_we_are() -> str:
-    import pwd
-
     try:
         return f"Unix user {pwd.getpwuid(os.geteuid()).pw_name}"
     except KeyError:

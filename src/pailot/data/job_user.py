@@ -7,7 +7,11 @@ our Python.
 from __future__ import annotations
 
 import os
+import pwd
+import sys
+from importlib import import_module
 
+from ..runtime import rights
 from . import network
 from .addresses import parse
 from .rules import WEB
@@ -63,8 +67,6 @@ def enter(rules: Rules, user: str = "", places: Iterable[str] = ()) -> None:
 
 def become(user: str) -> None:
     """Be a Unix user, with all groups and no privilege, for good."""
-    from ..runtime import rights
-
     os.umask(0o077)
     rights.become(rights.unix_user(user))
 
@@ -73,15 +75,12 @@ def _leave_environment(user: str) -> None:
     """Nothing of the server's own may speak for a job: neither its variables nor the files of its home."""
     home = NOWHERE
     if user:
-        import pwd
-
         home = pwd.getpwnam(user).pw_dir
     kept = {name: value for name, value in os.environ.items() if name in _KEPT}
     os.environ.clear()
     os.environ.update(kept, HOME=home, AWS_EC2_METADATA_DISABLED="true", FSSPEC_CONFIG_DIR=NOWHERE)
     if user:
         os.environ.update(USER=user, LOGNAME=user)
-    import sys
 
     if "fsspec" in sys.modules:  # it has read the server's configuration already
         from fsspec.config import conf
@@ -90,8 +89,6 @@ def _leave_environment(user: str) -> None:
 
 
 def _load(places: Iterable[str], rules: Rules) -> None:
-    from importlib import import_module
-
     for name in (*_MODULES, *_OURS):
         import_module(name, __package__)
     schemes = {link.scheme for place in places for link in parse(place).links if link.scheme not in ("", "file", *WEB)}

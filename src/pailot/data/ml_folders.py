@@ -7,13 +7,16 @@ when the job has succeeded, so that a reader never finds half of them.
 
 from __future__ import annotations
 
+import json
 import os
 
+from ..runfolder.atomic_json import read_record, write_record
 from ..values import Value
 from .errors import DataError
 from .filesystems import is_remote, shown
 from .provisions import fetch
 from .rules import OWN_MACHINE
+from .tar import BadArchive, is_archive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,8 +42,6 @@ class Filled(Value):
     def keep(self, folder: str) -> None:
         """Write down what `variables` has to know later; beside the folder, where no task can write."""
         if self.files:
-            from ..runfolder.atomic_json import write_record
-
             write_record(f"{folder}.files.json", dict(self.files), durable=False)
 
 
@@ -63,8 +64,6 @@ def make(
         os.makedirs(os.path.join(folder, part), exist_ok=True)
     show_outputs_twice(folder)
     if channels.hyperparameters is not None:
-        import json
-
         with open(os.path.join(folder, "input/config/hyperparameters.json"), "w", encoding="utf-8") as stream:
             json.dump(dict(channels.hyperparameters), stream)
     if channels.code:
@@ -132,8 +131,6 @@ def variables(channels: Channels, base: str, folder: str = "") -> dict[str, str]
 
 def _only_files(folder: str) -> dict[str, str]:
     """The names of the files that channels are whose source is no folder."""
-    from ..runfolder.atomic_json import read_record
-
     return read_record(f"{folder}.files.json") or {} if folder else {}
 
 
@@ -147,7 +144,6 @@ def _bring_code(source: str, target: str, cache: str, cwd: str, tell: Callable[[
     if os.path.isdir(path):
         _copy(path, target)
         return
-    from .tar import BadArchive, is_archive
     from .unpacking import unpack
 
     if not is_archive(path):

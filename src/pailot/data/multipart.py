@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,8 +93,6 @@ class Oss:
         return number, self._call("upload_part", key, upload, number, data).etag
 
     def complete(self, key: str, upload: str, parts: Sequence[Any]) -> None:
-        from importlib import import_module
-
         info = import_module("oss2.models").PartInfo
         self._call("complete_multipart_upload", key, upload, [info(number, etag) for number, etag in parts])
 

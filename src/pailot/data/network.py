@@ -8,9 +8,10 @@ at every connection that Python makes for them.
 from __future__ import annotations
 
 import os
+import sys
 
 from ..lifecycle.waits import capped
-from .addresses import NotAllowed, refusal_of_ip
+from .addresses import NotAllowed, parse, refusal, refusal_of_ip
 from .rules import BUCKETS, WEB
 
 TYPE_CHECKING = False
@@ -128,7 +129,6 @@ def _check_behind_proxy(request: Any, rules: Rules) -> None:
     """A proxy resolves names itself; what can be told of the host here is told."""
     if not request.has_proxy() and not getattr(request, "_tunnel_host", None):
         return
-    from .addresses import parse, refusal
 
     host = getattr(request, "_tunnel_host", None)
     problem = refusal(parse(f"https://{host}/" if host else request.full_url), rules)
@@ -159,7 +159,6 @@ def watch_connections(rules: Rules) -> None:
     There is no way back: for a child that does nothing else.
     """
     import socket
-    import sys
 
     told: set[tuple[str, int]] = set()
     for host in _hosts_of((*ENDPOINTS, *PROXIES)):

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import stat
+from fcntl import LOCK_EX, flock
+from json import dump, load
+from time import time
 
+from ..progress import Meter
 from ..protocol.templates import replace_secrets
 from ..runfolder import layout
 from ..runfolder.careful_files import make_folders
+from ..runfolder.removing import remove_tree
 from .addresses import parse
 from .download import from_http, from_store, pour
 from .folders import may_read, open_file, whoever_we_are
@@ -171,9 +177,6 @@ def _fetch(
     if source.local:
         return _check_local(source, source.path(cwd, rules), wanted, rules)
     from hashlib import sha256
-    from time import time
-
-    from ..progress import Meter
 
     place = os.path.join(cache, "fetch", sha256(source.uri.encode()).hexdigest())
     target = os.path.join(place, _file_name(source.shown))
@@ -213,8 +216,6 @@ def _bring(
     source: Location, wanted: str, place: str, target: str, kept: Mapping[str, Any], meter_of: MeterOf, rules: Rules
 ) -> None:
     """Fetch into the cache, all or nothing; an old copy stays if it is still right, or if the source cannot be reached."""
-    from time import time
-
     part = f"{place}.part"
     _remove(part)
     try:
@@ -253,8 +254,6 @@ def _file_name(shown: str) -> str:
 
 def _lock(file: str) -> int:
     """Wait for our turn; the kernel gives the lock back when the descriptor is closed."""
-    from fcntl import LOCK_EX, flock
-
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     flock(descriptor, LOCK_EX)
     return descriptor
@@ -262,8 +261,6 @@ def _lock(file: str) -> int:
 
 def _kept(place: str, target: str) -> dict[str, Any]:
     """What is known about the copy in the cache, if it still is as it was brought."""
-    from json import load
-
     try:
         with open(f"{place}.json", encoding="utf-8") as stream:
             notes: dict[str, Any] = load(stream)
@@ -278,8 +275,6 @@ def _look(target: str) -> dict[str, Any]:
 
 
 def _write_notes(place: str, notes: Mapping[str, Any]) -> None:
-    from json import dump
-
     with open(f"{place}.json.part", "w", encoding="utf-8") as stream:
         dump(notes, stream)
     os.replace(f"{place}.json.part", f"{place}.json")
@@ -291,8 +286,6 @@ def _remove(path: str) -> None:
     except FileNotFoundError:
         pass
     except (IsADirectoryError, PermissionError):
-        from ..runfolder.removing import remove_tree
-
         remove_tree(path)
 
 
@@ -343,7 +336,6 @@ def _show_entries(work: str, name: str) -> None:
 
 def _copy_into(work: str, path: str, name: str, never: set[tuple[int, int]]) -> None:
     """Copy a tree, with links as links; sockets, devices and FIFOs are no code."""
-    import stat
     from shutil import copy2
 
     from ..client.ignore import walk

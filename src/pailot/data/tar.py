@@ -8,6 +8,7 @@ and in older Pythons looks for some words in quadratic time. This one knows file
 from __future__ import annotations
 
 import os
+from zlib import decompressobj, error
 
 from ..values import Value
 from .errors import DataError
@@ -236,8 +237,6 @@ class _Gzip:
     """zlib's decompressor with the manners of the others."""
 
     def __init__(self) -> None:
-        from zlib import decompressobj
-
         self._inner = decompressobj(31)
         self.needs_input = True
 
@@ -256,8 +255,6 @@ class _Gzip:
 
 
 def _gzip() -> Method:
-    from zlib import error
-
     return _Gzip, error
 
 

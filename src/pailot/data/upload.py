@@ -13,6 +13,8 @@ from __future__ import annotations
 import os
 import stat
 
+from ..progress import Meter
+from ..runfolder.removing import remove_tree
 from ..values import Value
 from . import filesystems, folders, multipart
 from .addresses import NotAllowed, parse
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, Protocol, TypeVar
 
-    from ..progress import Meter, Progress
+    from ..progress import Progress
     from .rules import Rules
     from .upload_journal import UploadJournal
 
@@ -139,8 +141,6 @@ def publish(
 
     On a server, `folder` is `ml/output` in the folder of an attempt; only the latter is ours, the tasks could change the rest.
     """
-    from ..progress import Meter
-
     base = os.path.dirname(os.path.dirname(folder))
     undo(journal, rules, base)
     places = _Places(rules, base)
@@ -301,8 +301,6 @@ def _move_back(path: str, root: str) -> None:
 
 
 def _remove_local(path: str) -> None:
-    from ..runfolder.removing import remove_tree
-
     if os.path.lexists(path):
         remove_tree(path)
 

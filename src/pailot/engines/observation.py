@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 
 from ..lifecycle.states import LAUNCHER_LOST, WAITING
@@ -65,8 +66,6 @@ def observe_task(folder: str, role: str, index: int, *, alive: bool) -> Observed
 
 def is_free(claim: str, *, wait: bool = False) -> bool:
     """Whether the shim that holds a claim is gone, or never was."""
-    import fcntl
-
     try:
         descriptor = careful_files.open_regular(claim, os.O_RDWR)
     except OSError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from ..values import Value
 from . import traits as known_traits
 from .contract import EngineContext, EngineError
@@ -61,7 +63,6 @@ def load(name: str) -> type[Engine]:
     target = known.target if known is not None else _installed(name)
     if target is None:
         raise EngineError(f"there is no engine '{name}'; there is {', '.join(BUILT_IN)}")
-    from importlib import import_module
 
     module, _, attribute = target.partition(":")
     engine: type[Engine] = getattr(import_module(module), attribute)

@@ -7,8 +7,10 @@ Everything here waits for the disk, and a password costs 30 ms of one core: call
 
 from __future__ import annotations
 
+import json
 import re
 import threading
+from secrets import token_urlsafe
 from time import time
 
 from ..store.server import APPLICATION, BROWSER, SESSION, Group, NameTaken, Token, User
@@ -147,7 +149,6 @@ class Accounts:
                 self._rows.add_group(group)
         if self._rows.count_users():
             return None
-        from secrets import token_urlsafe
 
         made = None if password else token_urlsafe(12)
         self.create_user(ADMIN, password or made or "", admin=True)
@@ -505,8 +506,6 @@ class Accounts:
             raise Forbidden("this is the last administrator")
 
     def _grant(self, username: str, kind: str, life: float | None, note: str = "") -> str:
-        from secrets import token_urlsafe
-
         now = int(self._clock())
         claims: dict[str, Any] = {
             "username": username,
@@ -616,8 +615,6 @@ def _some(names: Sequence[str], most: int = 5) -> str:
 
 def _checked_extension(extension: dict[str, Any]) -> dict[str, Any]:
     """Not more than a user needs: all of them are told at once to whoever lists users."""
-    import json
-
     if len(json.dumps(extension)) > LARGEST_EXTENSION:
         raise BadRequest(f"the extension of a user may have {LARGEST_EXTENSION} bytes, no more")
     return extension

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 
@@ -49,8 +50,6 @@ class Alerts:
 
     async def look(self, team: Team) -> list[Alert]:
         """All that is wrong, the gravest first, then the oldest."""
-        import asyncio
-
         now = time.time()
         failing = await asyncio.to_thread(team.store.outbox.failing)
         found = [*_of_machine(team, now), *_of_queue(team), *_of_notices(failing)]

@@ -11,6 +11,7 @@ import asyncio  # only a server loads this
 import hashlib
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 from ..data.unpacking import Amount, Limits, TooLarge
 from ..runfolder.careful_files import private
@@ -50,7 +51,6 @@ class CodeStore:
     """The folder `code` in a home."""
 
     def __init__(self, home: str, quota: Quota = Quota()) -> None:  # noqa: B008  # a value that cannot change
-        from concurrent.futures import ThreadPoolExecutor
 
         self.folder = os.path.join(home, "code")
         self.quota = quota

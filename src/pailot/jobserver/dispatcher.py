@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio  # only a server loads this
 import json
 import os
+import sys
 import time
 
 from ..engines import context_codec
@@ -676,7 +677,5 @@ def _ignore(done: asyncio.Future[Any]) -> bool:
         return False
     error = done.exception()
     if error is not None:
-        import sys
-
         sys.stderr.write(f"pailot: the store does not keep a change: {error}\n")
     return error is None

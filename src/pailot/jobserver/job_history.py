@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ..lifecycle.exit_table import row
 from ..lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
 from ..runfolder import journal
 from ..runfolder.journal import Event
@@ -205,8 +206,6 @@ def _state_of(end: Event | VerdictRecord | None) -> str:
 
 def _class_of(state: str, decided: Event | None) -> Mapping[str, Any] | None:
     if state == STOPPED:
-        from ..lifecycle.exit_table import row
-
         known = row(-210)
         return {"code": known.code, "phrase": known.phrase, "type": known.type, "reaction": known.reaction}
     if decided is not None and decided.exit_class:

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import os
 from contextlib import asynccontextmanager
 
+from ..engines.preparation import gpus, machine
 from ..engines.registry import check, traits
+from ..library import Library
 from ..scheduling.capacity import Capacity
 from ..settings import MOST, BadSetting
+from ..store import SecretBox
+from ..store.server import ServerStore
+from ..store.server.integrity import check_key
 from .errors import Conflict
+from .housekeeping import Housekeeping
+from .service import Team
+from .skus import from_setting, of_machine
+from .submission import Reader
+from .unix_users import task_environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from ..settings import Settings
-    from .service import Team
     from .skus import Sku
 
 LOCK = "server.lock"
@@ -31,15 +42,6 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
     Raises Conflict when another server has this home. Leaving hands running jobs over to the next server, unless
     `shutdown` was called with another wish before. `team.store` is the store, for accounts and lists.
     """
-    from ..library import Library
-    from ..store import SecretBox
-    from ..store.server import ServerStore
-    from ..store.server.integrity import check_key
-    from .housekeeping import Housekeeping
-    from .service import Team
-    from .submission import Reader
-    from .unix_users import task_environment
-
     check(engine)
     if settings["unix_users"] and not traits(engine).unix_users:
         raise BadSetting(f"unix_users: the engine {engine} cannot run tasks as Unix users; only local can")
@@ -86,9 +88,6 @@ def _spread(folder: str) -> None:
     Else all are crowded into one, where a new file is searched for past every one removed in the last minutes: with many
     small jobs that takes half of all time.
     """
-    import array
-    import fcntl
-
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         flags = array.array("l", [0])
@@ -104,8 +103,6 @@ def _spread(folder: str) -> None:
 
 def take_lock(home: str) -> int:
     """The lock of a home: one server at a time."""
-    import fcntl
-
     descriptor = os.open(os.path.join(home, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -127,7 +124,6 @@ def capacity(settings: Settings, engine: str) -> Capacity:
     """What jobs may use at the same time: as set, else what this machine has."""
     if not traits(engine).on_this_machine:
         return Capacity(1e6, 1 << 40, 1 << 20)
-    from ..engines.preparation import gpus, machine
 
     return Capacity(
         _amount(settings, "cpus") or machine.cpus(),
@@ -152,14 +148,11 @@ def _amount(settings: Settings, name: str) -> float | None:
 
 def cells(settings: Settings, engine: str, machine: Capacity) -> tuple[dict[str, Sku], bool]:
     """The kinds of cells, and whether they were set: else this machine's, by its GPUs; another engine's are not known."""
-    from .skus import from_setting, of_machine
-
     table = settings["sku_types"]
     if table:
         return from_setting(table), True
     if not traits(engine).on_this_machine:
         return {}, False
-    from ..engines.preparation import gpus
 
     return of_machine(machine, [gpu.name for gpu in gpus.discover(str(settings["gpus"]))]), False
 

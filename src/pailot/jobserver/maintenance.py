@@ -7,14 +7,17 @@ import os
 from ..runfolder import layout
 from ..runfolder.removing import remove_tree
 from ..store import SecretBox, StoreError
+from ..store.server import ServerStore
+from ..store.server.integrity import check_key, reseal, verify
+from ..userruns.run_folder import JobFolder
 from ..values import Value
+from .errors import Conflict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..settings import Settings
-    from ..store.server import ServerStore
 
 DAY = 86400.0
 UNUSED_CODE_DAYS = 7
@@ -40,7 +43,6 @@ class Removed(Value):
 
 def opened(settings: Settings, *, as_it_is: bool = False) -> ServerStore:
     """The store of a home in which a server has run; it may be running. `as_it_is` changes nothing."""
-    from ..store.server import ServerStore
     from .lifespan import database
 
     where = database(settings)
@@ -51,7 +53,6 @@ def opened(settings: Settings, *, as_it_is: bool = False) -> ServerStore:
 
 def collect_server(settings: Settings, now: float, *, keep_days: float, keep_last: int, dry_run: bool) -> int | None:
     """Old jobs of a server that is not running; how many. None where there is none, or it is running and does that itself."""
-    from .errors import Conflict
     from .lifespan import database, take_lock
 
     where = database(settings)
@@ -125,8 +126,6 @@ def rotate_keys(store: ServerStore, home: str, *, forget: bool = False) -> int:
 
     A server that is running uses the new key at once. Tokens are not affected.
     """
-    from ..store.server.integrity import check_key, reseal
-
     box = SecretBox(home)
     check_key(store, box)
     box.add_key()
@@ -140,8 +139,6 @@ def rotate_keys(store: ServerStore, home: str, *, forget: bool = False) -> int:
 
 def _reseal_runs(box: SecretBox, home: str) -> int:
     """The secrets of runs without a server, which lie in their folders."""
-    from ..userruns.run_folder import JobFolder
-
     count = 0
     jobs = os.path.join(home, "jobs")
     for name in sorted(os.listdir(jobs)) if os.path.isdir(jobs) else ():
@@ -167,8 +164,6 @@ def _reseal_runs(box: SecretBox, home: str) -> int:
 
 def check(store: ServerStore, home: str) -> list[str]:
     """Everything that is wrong with a home, a line each."""
-    from ..store.server.integrity import verify
-
     return [*_places(store, home), *verify(store, SecretBox(home))]
 
 

@@ -7,8 +7,16 @@ kept in the same transaction as the change itself; whatever cannot be delivered 
 from __future__ import annotations
 
 import asyncio  # only a server loads this
+import json
 import os
+import smtplib
 import time
+from email.message import EmailMessage
+from http.client import HTTPException
+from threading import Thread
+from urllib.error import HTTPError
+from urllib.parse import unquote, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from ..lifecycle.states import FAILED, RUNNING, STOPPED, SUCCEEDED
 from ..lifecycle.waits import capped
@@ -119,11 +127,6 @@ class Notices:
         await self.writer.do(lambda: self.store.outbox.done(notice.number))
 
     def _post(self, payload: Mapping[str, Any]) -> None:
-        import json
-        from http.client import HTTPException
-        from urllib.error import HTTPError
-        from urllib.request import Request, build_opener
-
         request = Request(  # noqa: S310  # http or https, as the settings were checked
             self.webhook, json.dumps(payload).encode(), {"Content-Type": "application/json", "User-Agent": "pailot"}
         )
@@ -136,10 +139,6 @@ class Notices:
             raise OSError(f"the webhook's answer makes no sense: {error!r}") from None
 
     def _mail(self, payload: Mapping[str, Any]) -> None:
-        import smtplib
-        from email.message import EmailMessage
-        from urllib.parse import unquote
-
         assert self.smtp is not None
         message = EmailMessage()
         message["From"] = self.sender or f"pailot@{self.smtp.hostname}"
@@ -161,7 +160,6 @@ class Notices:
 
 def _no_redirects() -> Any:
     """A message goes where the setting says, and nowhere else: not as a GET, not to a place inside our own network."""
-    from urllib.request import HTTPRedirectHandler
 
     class Refusing(HTTPRedirectHandler):
         def redirect_request(self, *_: Any, **__: Any) -> None:
@@ -172,8 +170,6 @@ def _no_redirects() -> Any:
 
 async def _aside(work: Callable[[Mapping[str, Any]], None], payload: Mapping[str, Any]) -> None:
     """In a thread that nobody waits for when the server ends, since the other side may let it hang."""
-    from threading import Thread
-
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 
@@ -249,7 +245,6 @@ def _text(payload: Mapping[str, Any]) -> str:
 def _address(text: str, setting: str, schemes: tuple[str, ...]) -> SplitResult | None:
     if not text:
         return None
-    from urllib.parse import urlsplit
 
     found = urlsplit(text)
     if found.scheme not in schemes or not found.hostname:

@@ -15,6 +15,7 @@ import asyncio  # only a server loads this
 import json
 import os
 import time
+from urllib.parse import quote
 
 from ..data import server_rules
 from ..engines.contract import LaunchContext
@@ -28,6 +29,7 @@ from ..scheduling.capacity import Share
 from ..store.secrets import SecretBox
 from ..store.server import JobRecord, NameTaken, new_id
 from ..userruns.masked_job_file import Kept
+from ..userruns.queries import describe, explain
 from ..userruns.run_folder import JobFolder
 from . import job_history, subscriptions
 from .accounts import DEFAULT_CLUSTER
@@ -402,8 +404,6 @@ class Team:
 
     async def record(self, caller: Caller | None, job: str, attempt: int | None = None) -> dict[str, Any]:
         """The same as `pailot show --json`; with an `attempt`, the tasks as they were in that one (NoSuchJob if it never was)."""
-        from ..userruns.queries import describe
-
         record = await self.get(caller, job)
         plan = await self._plan(record)
         folder = JobFolder(record.folder)
@@ -427,8 +427,6 @@ class Team:
 
     async def why(self, caller: Caller | None, job: str) -> list[str]:
         """Why a job is in the state it is in: what it waits for and who holds that, or how it failed."""
-        from ..userruns.queries import explain
-
         entry, record = await self._find(job)
         self.policy.check_read(caller, record)
         lines = await asyncio.to_thread(lambda: explain(record, JobFolder(record.folder)))
@@ -754,8 +752,6 @@ class Team:
 
     def _cache(self, user: str, run_as: str) -> str:
         """A user's own: what one has fetched is nobody else's. Where tasks are another's, it is where that user gets to."""
-        from urllib.parse import quote
-
         if run_as:
             return os.path.join(self.home, "cache", f"unix-{run_as}")
         return os.path.join(self.settings.cache, "users", f"user-{quote(user, safe='')}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pwd
+import sys
 
 from .errors import Invalid
 
@@ -34,7 +36,6 @@ class UnixUsers:
         name = self.of(user)
         if not self.active or not name:
             return None if self.active else ""
-        import pwd
 
         try:
             return "" if pwd.getpwnam(name).pw_uid == os.geteuid() else name
@@ -48,7 +49,6 @@ class UnixUsers:
         name = self.of(user)
         if not name:
             raise Invalid(f"user {user} has no Unix user on this machine (setting unix_users): an administrator can give one")
-        import pwd
 
         try:
             found = pwd.getpwnam(name)
@@ -63,7 +63,6 @@ class UnixUsers:
         """The variables of a task before its job adds to them."""
         if not name:
             return dict(base)
-        import pwd
 
         found = pwd.getpwnam(name)
         return {**base, "HOME": found.pw_dir, "USER": name, "LOGNAME": name, "SHELL": "/bin/bash"}
@@ -71,8 +70,6 @@ class UnixUsers:
 
 def task_environment() -> dict[str, str]:
     """What every task of a server begins with: nothing of the server's own but the way to programs and its language."""
-    import pwd
-
     try:
         me = pwd.getpwuid(os.geteuid())
         home, name = me.pw_dir, me.pw_name
@@ -88,8 +85,6 @@ def closed_python(users: UnixUsers) -> str:
     Tasks need none of it. A child that fetches or publishes as another user has loaded what it needs before, but a driver
     for S3 or another store may load more of itself later.
     """
-    import sys
-
     if not users.active or os.geteuid() != 0:
         return ""
     for place in (sys.prefix, sys.base_prefix, os.path.dirname(__file__)):

@@ -6,6 +6,7 @@ and all others, too, since threads take turns.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -27,8 +28,6 @@ async def unpack_apart(archive: str, target: str, limits: Limits, run_as: str = 
 
     `run_as` is the Unix user who does it; without one it is ours. Whoever no longer waits for it, ends it.
     """
-    import asyncio
-
     order = {"archive": archive, "target": target, "limits": [limits.bytes, limits.places], "user": run_as, "parent": os.getpid()}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-c", _START, _package(), json.dumps(order)),

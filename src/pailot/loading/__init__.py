@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pwd
+import sys
 
 from ..errors import PailotError
 from ..job_values import Auth
@@ -68,8 +70,6 @@ def read_text(file: str) -> str:
     """The text of a file, or of standard input for '-'; InvalidJob says why it cannot be read."""
     try:
         if file == "-":
-            import sys
-
             data = sys.stdin.buffer.read(LIMITS.BYTES + 1)
         else:
             with open(file, "rb") as stream:
@@ -114,8 +114,6 @@ def current_user() -> str:
     user = os.environ.get("LOGNAME") or os.environ.get("USER") or ""
     if not user:
         try:
-            import pwd
-
             user = pwd.getpwuid(os.getuid()).pw_name
         except KeyError:
             user = f"uid{os.getuid()}"

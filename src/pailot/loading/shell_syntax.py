@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import time
 
+from ..planning import plan
 from ..planning.command_places import SCRIPTS, at_line, commands_in
 from ..protocol.problems import Finding, InvalidJob, in_order
 from ..protocol.templates import replace_secrets
@@ -70,7 +72,6 @@ def with_what_bash_says(invalid: InvalidJob) -> Sequence[Problem]:
     partial = invalid.partial
     if partial is None:
         return invalid.problems
-    from ..planning import plan
 
     try:
         made = plan(partial.job)
@@ -191,8 +192,6 @@ def _asked(text: str) -> str:
 
 
 def _limit(pid: int) -> None:
-    import resource
-
     for kind, most in ((resource.RLIMIT_CPU, CPU_SECONDS), (resource.RLIMIT_AS, MEMORY_BYTES), (resource.RLIMIT_CORE, 0)):
         try:
             resource.prlimit(pid, kind, (most, most))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 
+from ..client.api import Client
 from ..client.errors import Denied
+from ..client.http import Http
 
 KNOWN: dict[tuple[str, str], tuple[str, float]] = {}
 """Tokens of this process, by server and user, with the time until which they are good."""
@@ -38,16 +41,10 @@ class Tokens:
         return made
 
     def _login(self) -> str:
-        from ..client.api import Client
-
         with Client(self.url) as client:
             return str(client.login(self.username, self.password or "", self.expiration)["token"])
 
     def _login_v1(self) -> str:
-        import json
-
-        from ..client.http import Http
-
         said = {"username": self.username, "password": self.password, "expiration": self.expiration}
         http = Http(self.url)
         try:

@@ -7,9 +7,16 @@ server as `name-r2`, `name-r3`, …, since a server keeps a name for ever.
 from __future__ import annotations
 
 import os
+from urllib.parse import urlsplit
 
+from ..client.api import find
+from ..client.errors import NotTheApi
 from ..errors import NoSuchRun
+from ..sdk.client import Client
+from ..sdk.local_runs import get, run
 from ..settings import Settings
+from ..userruns.launch import Conflict
+from ..views.connections import Connections
 from .auth import Tokens
 from .openpai_v1 import OldThere
 from .started import Started, last_of, numbered
@@ -18,7 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
-    from ..sdk.client import Client
     from ..sdk.job import Job
     from ..sdk.run import Run
 
@@ -47,8 +53,6 @@ class Here:
     """This machine, without a server."""
 
     def latest(self, name: str) -> Started | None:
-        from ..sdk.local_runs import get
-
         try:
             found = get(name)
         except NoSuchRun:
@@ -56,9 +60,6 @@ class Here:
         return _started_here(found) if found.name == name else None
 
     def start(self, name: str, job: Job, v1: dict[str, Any] | None) -> Started:
-        from ..sdk.local_runs import run
-        from ..userruns.launch import Conflict
-
         while True:
             try:
                 return _started_here(run(job))
@@ -82,9 +83,6 @@ class There:
     def _client(self) -> Client:
         """Made when it is first needed, for it needs a token."""
         if self._made is None:
-            from ..sdk.client import Client
-            from ..views.connections import Connections
-
             self._made = Client.over(Connections(self.url, self._tokens.now(), "", self._tokens.renewed))
         return self._made
 
@@ -99,8 +97,6 @@ class There:
             return None
 
     def start(self, name: str, job: Job, v1: dict[str, Any] | None) -> Started:
-        from ..userruns.launch import Conflict
-
         last = last_of(name, self._get)
         number = last[0] + 1 if last else 1
         while True:
@@ -134,9 +130,6 @@ def place_for(url: str, username: str, password: str | None, expiration: int, to
 
 
 def _find(url: str) -> tuple[int, str]:
-    from ..client.api import find
-    from ..client.errors import NotTheApi
-
     try:
         with find(url) as client:
             found = 2, client.server
@@ -148,8 +141,6 @@ def _find(url: str) -> tuple[int, str]:
 
 def is_here(url: str) -> bool:
     """Whether a server is on this machine, and sees the same files."""
-    from urllib.parse import urlsplit
-
     host = urlsplit(url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
 

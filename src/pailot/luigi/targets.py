@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import luigi
+from luigi.contrib.hdfs import HdfsTarget
+from luigi.contrib.hdfs.config import load_hadoop_cmd
 
+from ..data.errors import DataError
+from ..data.filesystems import check_driver
 from ..settings import Settings
 
 TYPE_CHECKING = False
@@ -31,8 +36,6 @@ def target(uri: str) -> luigi.Target:
     if "://" not in uri:
         return Folder(uri)
     if uri.startswith("hdfs://") and _has_hadoop():
-        from luigi.contrib.hdfs import HdfsTarget
-
         return HdfsTarget(uri)
     return UriTarget(uri)
 
@@ -40,16 +43,12 @@ def target(uri: str) -> luigi.Target:
 def check(found: luigi.Target) -> None:
     """Refuse a target that could not be looked at, before anything is done for it."""
     if isinstance(found, UriTarget):
-        from ..data.filesystems import check_driver
-
         check_driver(found.uri)
 
 
 def is_there(found: luigi.Target) -> bool | None:
     """Whether a job has left what it was to leave; a folder that it wrote nothing to counts. None: it cannot be looked at."""
     if isinstance(found, UriTarget):
-        from ..data.errors import DataError
-
         try:
             check(found)
         except DataError:
@@ -67,10 +66,6 @@ def is_there(found: luigi.Target) -> bool | None:
 
 def _has_hadoop() -> bool:
     """Whether luigi's own way to HDFS can work: by the command `hadoop`, or what luigi's configuration has in its place."""
-    import shutil
-
-    from luigi.contrib.hdfs.config import load_hadoop_cmd
-
     return shutil.which(load_hadoop_cmd()[0]) is not None
 
 

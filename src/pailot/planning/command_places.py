@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..protocol.js_semantics import WHITE_SPACE, trim
 from ..protocol.model import START
+from ..protocol.templates import Renderer
 from ..values import Value
 from .scripts import bodies
 
@@ -42,8 +43,6 @@ def _in_main(job: Job, role: TaskRole, main: str) -> tuple[PlacedCommand, ...]:
     written = list(_commands(job, role))
     texts = [trim(text) for _, _, text in written]
     if not job.legacy and any("<%" in text for text in texts):
-        from ..protocol.templates import Renderer
-
         renderer = Renderer(role.scope, job.secrets.reveal())
         texts = [renderer.render(text) for text in texts]
     whole = "\n".join(texts)

@@ -6,6 +6,7 @@ With `RolePlan.environment`, `shared_variables` and `task_variables` are all tha
 from __future__ import annotations
 
 import re
+from json import dumps
 
 from ..protocol.lazy_regex import pattern
 from .environment import MAX_NAMED_PEERS, spellings
@@ -109,8 +110,6 @@ class _Tables:
         }
         self.tf_configs: dict[str, str] = {}  # without the index and the end
         if plan.task_count <= MAX_NAMED_PEERS:
-            from json import dumps
-
             cluster = dumps(hosts)
             self.tf_configs = {role: f'{{"cluster": {cluster}, "task": {{"type": {dumps(role)}, "index": ' for role in hosts}
         self._everyone: dict[str, str] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..job_values import Storage
 from ..protocol import limits
 from ..protocol.checks import BUILTIN_PLUGINS, CallbackRenderers
-from ..protocol.model import EXIT, FAILS, START, SUCCEEDS
+from ..protocol.model import EXIT, FAILS, START, SUCCEEDS, Callback
 from ..protocol.problems import Finding
 from ..runfolder.plan import PlannedCallback, Provision
 from .environment import converted
@@ -154,8 +154,6 @@ def _fits(answer: Any) -> bool:
 
 
 def _deep(value: Any, renderer: Renderer) -> Any:
-    from ..protocol.model import Callback
-
     if isinstance(value, str):
         return renderer.render(value)
     if isinstance(value, list | tuple):

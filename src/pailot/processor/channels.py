@@ -7,6 +7,7 @@ import re
 
 from ..data.errors import DataError
 from ..data.filesystems import check_driver, has_credentials, probe_input, probe_output, shown
+from ..data.location import Location
 from ..settings import Settings
 from .alibaba_types import DatasetConfig, UriInput, UriOutput, adopt
 from .errors import InvalidProcessor
@@ -79,7 +80,6 @@ def local_path(uri: str) -> str | None:
     """The path of what is on this machine."""
     if "://" in uri and not uri.startswith("file://"):
         return None
-    from ..data.location import Location
 
     return Location(uri, uri).path(os.getcwd())
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
+from ..engines.preparation.sandbox import works
 from ..engines.registry import traits
 from ..protocol import reserved
+from ..protocol.schema import MOST_RUN_SECONDS, MOST_TASKS
 from ..settings import Settings
 from . import entry_script
 from .alibaba_types import ExperimentConfig, MetricDefinition, ResourceType, SpotSpec, UserVpcConfig
@@ -24,8 +27,6 @@ _PRIORITIES = ("oppo", "oppo", "oppo", "test", "test", "test", "prod", "prod", "
 
 def mapping(name: str, value: Any) -> dict[Any, Any]:
     """A copy of a mapping; None is an empty one."""
-    from collections.abc import Mapping
-
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -73,8 +74,6 @@ def _check_command(command: Any) -> None:
 
 
 def _check_numbers(count: Any, seconds: Any) -> None:
-    from ..protocol.schema import MOST_RUN_SECONDS, MOST_TASKS
-
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_TASKS:
         raise InvalidProcessor(f"instance_count should be a whole number from 1 to {MOST_TASKS}, is {count!r}")
     if seconds is not None and (
@@ -181,9 +180,7 @@ def warnings(given: Processor, engine: str | None, *, chosen: bool) -> list[str]
     if long:
         found.append(f"left out, since no variable can be so long: {', '.join(long)}; read hyperparameters.json instead")
     words = " ".join(entry_script.words_of(given.command))
-    if engine is not None and traits(engine).runs_plain_processes and re.search(r"(?<![\w.])/ml/", words):
-        from ..engines.preparation.sandbox import works
-
-        if not works():
-            found.append("the command names /ml, which is not there: install bubblewrap, or use PAI_* variables")
+    plain = engine is not None and traits(engine).runs_plain_processes
+    if plain and re.search(r"(?<![\w.])/ml/", words) and not works():
+        found.append("the command names /ml, which is not there: install bubblewrap, or use PAI_* variables")
     return found

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 
+from ..progress import display
 from ..settings import Settings
 from ..values import Value
+from . import git
 from .errors import InvalidProcessor
 
 TYPE_CHECKING = False
@@ -29,10 +32,8 @@ def pack(folder: str, *, quiet: bool = False) -> Packed:
     """The archive of a code folder (or of one file), made unless there is one with the same content."""
     import shutil
     import tempfile
-    import warnings
 
     from ..client import code_archive as wire
-    from ..progress import display
 
     kept = os.path.join(Settings().home, "code")
     try:
@@ -106,6 +107,4 @@ def check_source(source: str | Mapping[str, Any] | None) -> None:
     if isinstance(source, str) and "://" not in source and not os.path.exists(source):
         raise InvalidProcessor(f"source_dir does not exist: {source}")
     if source is not None and not isinstance(source, str):
-        from . import git
-
         git.check(source)

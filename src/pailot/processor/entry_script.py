@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shlex
 import sys
 
@@ -69,8 +71,6 @@ def words_of(command: str | Sequence[str]) -> list[str]:
 
 def variables(parameters: Mapping[str, Any], name: str, processes: int) -> tuple[dict[str, str], list[str]]:
     """The variables of the contract that do not depend on where an instance is; and those that are too long to be any."""
-    import json
-
     texts = {key: str(value) for key, value in parameters.items()}
     found = {
         "PAI_TRAINING_JOB_ID": name,
@@ -85,8 +85,6 @@ def variables(parameters: Mapping[str, Any], name: str, processes: int) -> tuple
 
 def variable_of(parameter: str) -> str:
     """The variable that holds one parameter."""
-    import re
-
     return f"PAI_HPS_{re.sub(r'[^A-Za-z0-9_]', '_', parameter).upper()}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from base64 import b64encode
 
 from ..values import Value
 from .errors import InvalidProcessor
@@ -92,8 +93,6 @@ def clone(source: Mapping[str, Any], folder: str) -> str:
 
 def _environment(wanted: Repository) -> dict[str, str]:
     """Nobody is asked anything, nothing is traced, and the login is for this server alone."""
-    from base64 import b64encode
-
     noisy = ("GIT_TRACE", "GIT_CURL_VERBOSE", "GIT_CONFIG_", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
     found = {name: value for name, value in os.environ.items() if not name.startswith(noisy)}
     found |= {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": "", "LC_ALL": "C"}

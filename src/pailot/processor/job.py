@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import time
+import warnings
+from contextlib import nullcontext
 
+from ..data.ml_strays import WORDS
 from ..errors import PailotError
+from ..progress import display
 from ..sdk import local_runs
 from ..sdk.errors import WaitTimeout
+from ..sdk.transfer_progress import Transfers
 from ..views.cancellation import Quit
 from .alibaba_types import (
     AlgorithmSpec,
@@ -181,17 +188,11 @@ class TrainingJob:
 
     def _warn_of_what_is_lost(self) -> None:
         """Files in places below /ml where nothing is kept."""
-        import warnings
-
-        from ..data.ml_strays import WORDS
-
         for event in self.run.events():
             if event.kind == "waiting" and str(event.details.get("reason")).startswith(WORDS):
                 warnings.warn(f"{self.training_job_name}: {event.details['reason']}", stacklevel=4)
 
     def _wait(self, show_logs: bool, timeout: float | None) -> None:
-        import time
-
         end = None if timeout is None else time.monotonic() + timeout
         if show_logs:
             self._print(timeout)
@@ -199,11 +200,6 @@ class TrainingJob:
 
     def _print(self, timeout: float | None) -> None:
         """The logs, and how far the data is on its way."""
-        from contextlib import nullcontext
-
-        from ..progress import display
-        from ..sdk.transfer_progress import Transfers
-
         with Transfers(self.run.view, display()) if self.inputs or self.outputs else nullcontext():
             if timeout is not None:
                 self._print_until(timeout)
@@ -289,8 +285,6 @@ class TrainingJob:
 
     def metrics(self, definitions: Sequence[MetricDefinition] | None = None) -> dict[str, list[float]]:
         """The values of metrics in the logs, one instance after the other: the first group of each regular expression."""
-        import re
-
         texts = [
             str(self.run.logs(role, task["index"]))
             for role, node in self.run.describe()["taskRoles"].items()

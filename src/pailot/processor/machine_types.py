@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..engines.preparation import machine
+from ..engines.preparation.gpus import discover
 from ..settings import Settings
 from ..values import Value
 from .errors import InvalidProcessor
@@ -70,7 +71,5 @@ def _share(instances: int, *, gpus: bool) -> tuple[int, int, int]:
     share = max(1, instances)
     found = 0
     if gpus:
-        from ..engines.preparation.gpus import discover
-
         found = max(1, len(discover()) // share)  # the engine says it if there is none
     return max(1, machine.cpus() // share), max(256, machine.memory_mb() // share), found

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import time
+import warnings
 
 from ..data.filesystems import shown
 from ..engines.registry import check, traits
 from ..errors import suggestion
+from ..runfolder.removing import remove_tree
+from ..sdk.builders import TaskRole
+from ..sdk.job import Job
+from ..sdk.local_runs import run
 from ..settings import Settings
 from ..values import Value
 from ..views.local import LocalView
@@ -40,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from ..sdk.job import Job
     from ..sdk.run import Run
     from .alibaba_types import Record
     from .machine_types import Machine
@@ -236,9 +241,6 @@ class Processor:
 
     def _job(self, wanted: _Wanted, code: str | None, listed: str | None, *, sent: bool) -> Job:
         """The job as the engines know it; `listed` is the text of the requirements file, code that is `sent` comes along."""
-        from ..sdk.builders import TaskRole
-        from ..sdk.job import Job
-
         place = _place(wanted.engine)
         commands, parameters = entry_script.commands(
             wanted.spec.command,
@@ -284,16 +286,12 @@ class Processor:
         )
 
     def _run(self, job: Job, engine: str | None) -> Run:
-        from ..sdk.local_runs import run
-
         work = os.path.join(Settings().home, "processing")
         os.makedirs(work, mode=0o700, exist_ok=True)
         return run(job, engine=engine, cwd=work, work_dir="shared")
 
     def _warn(self, engine: str | None, *, chosen: bool) -> None:
         """Fields without a meaning here are named, not forgotten."""
-        import warnings
-
         for each in checks.warnings(self, engine, chosen=chosen):
             warnings.warn(each, stacklevel=4)
 
@@ -303,7 +301,6 @@ class Processor:
         """A name of its own for each job: the base name, the time, six random letters and digits."""
         if job_name:
             return job_name
-        import time
 
         base = _OTHER.sub("_", self.base_job_name)
         letters = "".join("abcdefghijklmnopqrstuvwxyz0123456789"[byte % 36] for byte in os.urandom(6))
@@ -468,8 +465,6 @@ class _Folder:
 
     def __exit__(self, *_: object) -> None:
         if self._path:
-            from ..runfolder.removing import remove_tree
-
             remove_tree(self._path, ignore_errors=True)
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import sys
+from importlib.util import find_spec
 
 from ..data.ml_mounts import CONTAINED
 
@@ -90,8 +91,6 @@ def _own(arguments: Sequence[str], file: str | None, place: str, image: str) -> 
 
 
 def _has_pip() -> bool:
-    from importlib.util import find_spec
-
     return find_spec("pip") is not None
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 
+from ..engines.contract import EngineError
+from ..engines.docker import settings
+from ..engines.docker.container_cli import Unavailable, candidates
 from ..settings import Settings
 from .machine_types import LOCAL, LOCAL_GPU
 
@@ -74,10 +78,6 @@ class Session:
 
 
 def _containers_work() -> bool:
-    from ..engines.contract import EngineError
-    from ..engines.docker import settings
-    from ..engines.docker.container_cli import Unavailable, candidates
-
     try:
         found = candidates(settings.read().command)
     except EngineError:
@@ -115,8 +115,6 @@ def _name_others(given: Mapping[str, Any]) -> None:
         if name not in THEIRS:
             raise TypeError(f"a session has no '{name}'")
     if given:
-        import warnings
-
         warnings.warn(f"without effect here: {', '.join(given)}; drivers of stores have settings of their own", stacklevel=3)
 
 

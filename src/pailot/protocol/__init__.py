@@ -5,6 +5,8 @@ Names are loaded when first used: most rooms need only the errors, not the reade
 
 from __future__ import annotations
 
+from importlib import import_module
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..problem import CODES, Problem
@@ -25,8 +27,6 @@ __all__ = ["CODES", "InvalidJob", "Job", "Problem", "read"]
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
-        from importlib import import_module
-
         value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
         globals()[name] = value
         return value

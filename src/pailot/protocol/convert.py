@@ -8,6 +8,8 @@ from ..problem import CODES, ERROR
 from . import v1
 from .problems import Finding
 from .schema import IDENTIFIER
+from .templates import secret_references
+from .yaml.writer import dump
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -218,8 +220,6 @@ def _shared_memory(role: TaskRole, memory: int, findings: list[Finding]) -> int:
 
 
 def _command(role: TaskRole, secrets: tuple[str, ...], findings: list[Finding]) -> str:
-    from .templates import secret_references
-
     path = ("taskRoles", role.name, "commands")
     references = [reference[3:-3].split(".") for reference in secret_references(role.entrypoint)]
     for name in dict.fromkeys(steps[1] for steps in references if steps[1] in secrets):
@@ -293,7 +293,6 @@ def as_json(value: Any, path: tuple[Step, ...], findings: list[Finding]) -> Any:
         return [as_json(item, (*path, position), findings) for position, item in enumerate(value)]
     if value is None or isinstance(value, str | int) or (isinstance(value, float) and abs(value) < float("inf")):
         return value
-    from .yaml.writer import dump
 
     text = dump(value).strip()
     findings.append(_lossy(f"JSON cannot hold {text}; it is now a text", *path))

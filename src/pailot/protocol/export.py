@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
+from .convert import to_v2
 from .schema import NAME
+from .yaml.writer import dump
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +20,6 @@ def stays_version_1(job: Job, name: str) -> bool:
 
 def as_version_1(job: Job) -> str:
     """A job of version 1 as it would be written with all changes made to it."""
-    import json
-
     if job.origin is None:
         raise ValueError("a job without a file cannot be written")
     return json.dumps({**job.origin.document.root, "jobName": job.name})
@@ -36,12 +38,9 @@ def outgoing(job: Job) -> str:
     borrowed = [each for each in job.prerequisites if not each.path]
     root = document.root
     if job.legacy:
-        from .convert import to_v2
-
         root, _ = to_v2(document)
     elif not (job.origin.overridden or borrowed or root.get("name") != job.name):
         return document.text
-    from .yaml.writer import dump
 
     root = {**root, "name": job.name}
     if borrowed:

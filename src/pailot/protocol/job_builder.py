@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..job_values import Auth, Channels, Completion, Options, Resources, Storage
 from ..printable import cut
-from . import limits
+from . import limits, schema
 from . import prerequisites as used
 from .js_semantics import to_string, trim
 from .model import (
@@ -24,6 +24,7 @@ from .model import (
 )
 from .problems import Finding, Near
 from .templates import FORGIVEN, Renderer, join_commands
+from .yaml import YamlError, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -176,9 +177,6 @@ def _from_library(library: Library | None, findings: list[Finding]) -> Any:
 
 def read_prerequisite(text: str, origin: str, findings: list[Finding]) -> Prerequisite | None:
     """The prerequisite in a file of the library; its problems name that file."""
-    from . import schema
-    from .yaml import YamlError, parse
-
     try:
         root = parse(text).root
     except YamlError as error:

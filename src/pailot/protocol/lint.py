@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ..printable import cut
+from .js_semantics import to_string
 from .lazy_regex import pattern
 from .problems import Finding
 
@@ -263,8 +264,6 @@ def _leaves(value: Any, path: tuple[str | int, ...]) -> Iterable[tuple[tuple[str
         for position, item in enumerate(value):
             yield from _leaves(item, (*path, position))
     elif value is not None:
-        from .js_semantics import to_string
-
         yield path, to_string(value)
 
 

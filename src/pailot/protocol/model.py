@@ -7,6 +7,7 @@ from ..printable import cut, printable
 from ..problem import CODES, ERROR, MOST_SHOWN, Problem, together
 from ..values import Value
 from .problems import Finding, path_text
+from .yaml import parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -283,6 +284,4 @@ def _without_value(finding: Finding) -> str:
 
 
 def _origin_from_text(file: str, text: str, findings: tuple[Finding, ...], overridden: Mapping[str, str]) -> Origin:
-    from .yaml import parse
-
     return Origin(file, parse(text), findings, overridden)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from ..errors import PailotError, did_you_mean, nearest
 from ..problem import Problem, Rest, together
 from ..values import Value
+from .js_semantics import to_string
+from .yaml import Timestamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,9 +94,6 @@ def path_text(path: Sequence[Step]) -> str:
 
 def describe(value: Any) -> str:
     """How a value of the file is named in a message."""
-    from .js_semantics import to_string
-    from .yaml import Timestamp
-
     if value is None:
         return "empty"
     if isinstance(value, bool):

@@ -6,6 +6,8 @@ What is set elsewhere in the house must be here, or be named in the test that lo
 
 from __future__ import annotations
 
+import re
+
 PREFIXES = ("PAILOT_", "FC_")
 """All names that begin so."""
 FIXED = (
@@ -34,6 +36,4 @@ def is_reserved(name: str) -> bool:
     >>> is_reserved("PAI_CHECKPOINT_DIR"), is_reserved("PAI_HPS"), is_reserved("MASTER_ADDR"), is_reserved("FC_X")
     (True, False, False, True)
     """
-    import re
-
     return re.fullmatch(PATTERN, name) is not None

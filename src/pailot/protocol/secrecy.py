@@ -7,6 +7,7 @@ import re
 from .. import credentials
 from ..values import Value
 from .js_semantics import to_string
+from .overrides import Override
 from .problems import InvalidJob
 
 TYPE_CHECKING = False
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from ..job_values import Auth
     from .model import Job
-    from .overrides import Override
     from .yaml import Document
 
 MASK = "******"
@@ -138,8 +138,6 @@ def masked_value(path: tuple[str | int, ...], value: Any, mask: Callable[[str], 
 
 def restored(written: Iterable[Written]) -> list[Override]:
     """The changes that give a masked document back what was taken out of it."""
-    from .overrides import Override
-
     return [Override(each.path, each.value, KEPT) for each in written]
 
 

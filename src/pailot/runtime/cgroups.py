@@ -10,6 +10,7 @@ import os
 import time
 
 from ..runfolder import layout
+from ..runfolder.atomic_json import read_record
 from ..values import Value
 
 _PERIOD = 100_000  # microseconds, the kernel's own default
@@ -85,8 +86,6 @@ class Cgroup(Value):
 
 def clean_up(folder: str) -> None:
     """After a shim that was killed: end what is left in the groups that its task's folder names, and remove them."""
-    from ..runfolder.atomic_json import read_record
-
     record = read_record(os.path.join(folder, layout.CGROUP))
     if record:
         group = Cgroup(tuple(record["folders"]))

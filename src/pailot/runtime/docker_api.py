@@ -5,6 +5,7 @@ Only for the plain words that most containers need. Whoever has others starts th
 
 from __future__ import annotations
 
+import _socket
 import json
 import os
 import time
@@ -108,8 +109,6 @@ def sweep(socket: str, label: str) -> None:
 
 
 def _ask(socket: str, path: str, asked: dict[str, Any] | None, method: str = "POST") -> tuple[int, bytes]:
-    import _socket
-
     data = b"" if asked is None else json.dumps(asked).encode()
     head = f"{method} {path} HTTP/1.0\r\nHost: docker\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)

@@ -10,6 +10,7 @@ import fcntl
 import os
 import stat
 import struct
+from errno import ENXIO
 
 LOCKS = "/tmp/pailot-locks"  # noqa: S108  # one place for all users; made with care below
 # The sticky bit keeps the cleaners of /tmp away from files, too.
@@ -53,8 +54,6 @@ def open_shared(name: str, flags: int, *, fifo: bool = False) -> int:
             _make_file(path, fifo)
             descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
-        from errno import ENXIO
-
         if error.errno == ENXIO:
             raise  # nobody reads this FIFO
         raise LocksError(f"{path}, shared by all runs on this machine, cannot be opened: {error.strerror}") from None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from _socket import AF_INET, AF_INET6, IPPROTO_IPV6, IPV6_V6ONLY, SOCK_STREAM, socket
 from itertools import chain
 
 from .locks import Locks, LocksError, locks_folder
@@ -135,9 +137,6 @@ def _probe() -> Callable[[int], str]:
 
     A socket for both IPv6 and IPv4 collides with every listener of either, on any address.
     """
-    import errno
-    from _socket import AF_INET, AF_INET6, IPPROTO_IPV6, IPV6_V6ONLY, SOCK_STREAM, socket
-
     words = {errno.EADDRINUSE: "is in use by another program", errno.EACCES: "may only be used by root"}
 
     def why(port: int, family: int, address: str) -> str | None:

@@ -7,6 +7,7 @@ without following links, from the innermost outwards: nobody owns a folder befor
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 
 from ..values import Value
@@ -32,8 +33,6 @@ class UnixUser(Value):
 
 def unix_user(name: str) -> UnixUser:
     """The user of that name; KeyError where there is none."""
-    import pwd
-
     found = pwd.getpwnam(name)
     return UnixUser(name, found.pw_uid, found.pw_gid, tuple(os.getgrouplist(name, found.pw_gid)))
 

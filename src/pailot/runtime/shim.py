@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import re
+import resource
 import select
 import signal
 import time
@@ -683,7 +684,5 @@ def _write_crash(task: Task, error: BaseException) -> None:
 
 
 def _limit_on_files() -> str:
-    import resource
-
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return f"the limit on them (ulimit -n) is {limit}; {processes.ENOUGH_FILES} are enough"

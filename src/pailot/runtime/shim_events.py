@@ -6,6 +6,7 @@ Lines are short: the kernel never mixes them, and a pipe holds those of thousand
 
 from __future__ import annotations
 
+import json
 import os
 import select
 
@@ -101,8 +102,6 @@ class Teller:
 
     def event(self, event: str, **details: Any) -> None:
         """Whatever is told seldom."""
-        import json
-
         message = {"event": event, "role": self.role, "index": self.index, **details}
         line = json.dumps(message).encode("ascii") + b"\n"
         if len(line) > _ATOMIC and "reason" in message:
@@ -131,8 +130,6 @@ class Teller:
 
 
 def _parsed(line: bytes) -> list[dict[str, Any]]:
-    import json
-
     try:
         return [json.loads(line)]
     except ValueError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import stat
 import time
 
 from ..values import Value
@@ -152,8 +153,6 @@ def _is_gone(pid: int, descriptor: int) -> bool:
 
 
 def _is_folder(descriptor: int) -> bool:
-    import stat
-
     return stat.S_ISDIR(os.fstat(descriptor).st_mode)
 
 

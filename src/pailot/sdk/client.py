@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 
 from ..client import credentials
 from ..client.errors import NotFound, Refused
 from ..errors import PailotError
+from ..progress import display
+from ..protocol.export import outgoing
 from ..userruns.launch import Conflict
 from ..views.connections import Connections
 from ..views.server import ServerRuns
@@ -71,8 +74,6 @@ class Client:
         A folder of this machine that the job itself names as its code is sent along, too, and found under its own name. A bar
         shows how far the code is, unless `progress` is False.
         """
-        from ..protocol.export import outgoing
-
         read = prepared(job, name=name, unique=unique, secrets=secrets, overrides=overrides)
         if labels:
             read = read.changed({"extras.pailot.labels": {**read.extras.options.labels, **labels}})
@@ -90,10 +91,7 @@ class Client:
         return Run(self._runs.find(full or read.name))
 
     def _send(self, folder: str, below: str = "", *, quiet: bool) -> str:
-        import warnings
-
         from ..client.code_archive import pack
-        from ..progress import display
 
         with display(quiet=quiet) as shown, pack(folder, shown.show, below=below) as packed:
             for note in packed.notes:

@@ -8,6 +8,7 @@ from ..client.errors import Unreachable
 from ..errors import PailotError
 from ..progress import as_html, bar, display_html, in_notebook, is_terminal, to_terminal, width
 from ..views.cancellation import Quit
+from .transfer_progress import Transfers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from ..progress import Progress
     from .run import Run
-    from .transfer_progress import Transfers
 
 COLOURS = {"SUCCEEDED": "#1a7f37", "FAILED": "#cf222e", "STOPPED": "#9a6700", "RUNNING": "#0969da"}
 
@@ -30,8 +30,6 @@ def wanted(asked: bool | None) -> bool:
 
 def watch(run: Run, timeout: float | None, quit: Quit) -> bool:
     """Wait for the end of a run, showing how far it is: once a second, and when it is over."""
-    from .transfer_progress import Transfers
-
     with Transfers(run.view) as transfers:
         return _watch(run, timeout, quit, transfers)
 

@@ -10,7 +10,12 @@ import os
 
 from .. import loading
 from ..protocol import model
+from ..protocol.convert import to_v2
+from ..protocol.export import as_version_1, stays_version_1
+from ..protocol.overrides import Override
 from ..protocol.secrecy import hidden_in_records, hidden_texts, masked_root
+from ..protocol.yaml.writer import dump
+from ..runfolder.masking import text_masker
 from .builders import collect
 
 TYPE_CHECKING = False
@@ -53,8 +58,6 @@ class Job(model.Job):
         lenient: bool = False,
         library: Iterable[str] = (),
     ) -> None:
-        from ..protocol.yaml.writer import dump
-
         needed, roles = collect(task_roles, prerequisites)
         more = dict(extras or {})
         options = dict(more.get("pailot") or {})
@@ -87,8 +90,6 @@ class Job(model.Job):
             raise ValueError("this job has no text")
         document = self.origin.document
         if self.legacy:
-            from ..protocol.convert import to_v2
-
             root, _ = to_v2(document)
         else:
             root = dict(document.root)
@@ -96,14 +97,11 @@ class Job(model.Job):
         if with_secrets:
             return root
         hidden = hidden_in_records(self)
-        from ..runfolder.masking import text_masker
 
         return masked_root(root, text_masker(hidden), hidden)[0] if hidden or "secrets" in root else root
 
     def to_yaml(self, *, with_secrets: bool = False) -> str:
         """The job file (protocol v2); secrets are masked unless asked for. As it was read, if nothing has changed."""
-        from ..protocol.yaml.writer import dump
-
         if self.origin and not self.legacy and not self.origin.overridden and (with_secrets or not hidden_texts(self)):
             document = self.origin.document
             if document.root.get("name") == self.name:
@@ -128,8 +126,6 @@ class Job(model.Job):
         library: Iterable[str] = (),
     ) -> Job:
         """The same job with some values changed: `job.changed({"parameters.lr": 0.1}, name="second")`."""
-        from ..protocol.export import as_version_1, stays_version_1
-
         text = as_version_1(self) if stays_version_1(self, name or self.name) else self.to_yaml(with_secrets=True)
         changes = loading.changes_from(overrides, secrets, name, deployment, virtual_cluster)
         return adopt(loading.read_job(text, "-", changes, lenient=self.lenient, library=library))
@@ -161,8 +157,6 @@ def adopt(job: model.Job) -> Job:
 
 def without_secrets(text: str) -> Job:
     """A job from a text whose secrets are masked; references to them stay as they are."""
-    from ..protocol.overrides import Override
-
     masked = "\nsecrets:" in text or text.startswith("secrets:") or '"secrets":' in text  # an OpenPAI answers it as JSON
     changes = [Override(("secrets",), {}, "the masked secrets")] if masked else []
     return adopt(loading.read_job(text, "-", changes, lenient=True))

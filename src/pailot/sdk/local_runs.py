@@ -6,6 +6,10 @@ import os
 from threading import Semaphore
 
 from .. import loading
+from ..engines.registry import check
+from ..loading.shell_syntax import checked
+from ..userruns.launch import prepare
+from ..userruns.supervisor import supervise
 from ..views.local import LocalRuns, LocalView
 from .job import prepared
 from .run import Run
@@ -63,10 +67,6 @@ def run(
     if token is not None or code is not None:
         raise TypeError("token and code are for a server; which one? Without one, tasks start in the folder cwd")
     read = prepared(job, name=name, unique=unique, secrets=secrets, overrides=overrides)
-    from ..engines.registry import check
-    from ..loading.shell_syntax import checked
-    from ..userruns.launch import prepare
-    from ..userruns.supervisor import supervise
 
     chosen = engine or os.environ.get("PAILOT_ENGINE") or "local"
     check(chosen)

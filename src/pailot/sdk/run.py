@@ -7,6 +7,7 @@ from ..values import Value
 from ..views.base import Which
 from ..views.cancellation import Quit
 from .errors import JobFailed, JobStopped, WaitTimeout
+from .job import without_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,8 +90,6 @@ class Run:
     @property
     def job(self) -> Job:
         """The job that runs, without its secrets."""
-        from .job import without_secrets
-
         return without_secrets(self.view.file())
 
     # Waiting

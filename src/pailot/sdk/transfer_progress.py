@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..errors import PailotError
 from ..progress import Display, Progress
 from ..views.cancellation import Quit
 
@@ -33,8 +34,6 @@ class Transfers:
         self._display.close()
 
     def _follow(self) -> None:
-        from ..errors import PailotError
-
         try:
             for event in self._view.events(self._quit):
                 if self._quit.is_set:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 
 from ..jobserver.accounts import DEFAULT_CLUSTER, Accounts
@@ -28,7 +29,6 @@ def _take(variable: str) -> str | None:
     value = os.environ.get(variable)
     if value is None:
         return None
-    import ctypes
 
     library = ctypes.CDLL(None)
     library.getenv.restype = ctypes.c_void_p

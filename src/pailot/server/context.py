@@ -12,6 +12,10 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 
+from ..jobserver.lifespan import running_team
+from ..jobserver.sessions import Sessions
+from .auth import Gate
+from .bootstrap import open_accounts
 from .toolkit.addresses import Proxies
 from .toolkit.metrics import AccessLog, Metrics
 from .toolkit.rate_limits import Limiter, parse_limits
@@ -23,10 +27,8 @@ if TYPE_CHECKING:
 
     from ..jobserver.accounts import Accounts
     from ..jobserver.service import Team
-    from ..jobserver.sessions import Sessions
     from ..settings import Settings
     from ..store.server import ServerStore
-    from .auth import Gate
     from .toolkit.http import Headers, Response, Scope
     from .toolkit.routing import Route
 
@@ -72,11 +74,6 @@ class Site:
 
     async def start(self) -> None:
         """Open the home, find the jobs, make the first user."""
-        from ..jobserver.lifespan import running_team
-        from ..jobserver.sessions import Sessions
-        from .auth import Gate
-        from .bootstrap import open_accounts
-
         self.team = await self._stack.enter_async_context(running_team(self.settings, engine=self.engine))
         self.store = self.team.store
         self.accounts, self.password = await self.call(open_accounts, self.store, self.settings)

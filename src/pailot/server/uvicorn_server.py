@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import resource
 import socket
@@ -140,8 +141,6 @@ def _share_memory() -> None:
     Else each thread fills a heap of its own with pages of the database and with responses, and the 20 MB that a password takes
     for a moment stay with the heap for good.
     """
-    import ctypes
-
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):
         library.mallopt(_ARENAS, 1)

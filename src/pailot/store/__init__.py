@@ -6,6 +6,8 @@ Names are loaded when first used: `import pailot.store` opens and loads no datab
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from ..errors import PailotError
 
 TYPE_CHECKING = False
@@ -33,8 +35,6 @@ class StoreError(PailotError):
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
-        from importlib import import_module
-
         value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
         globals()[name] = value
         return value

@@ -11,8 +11,10 @@ lost index costs nothing but the time to make it anew.
 from __future__ import annotations
 
 import _sqlite3 as sqlite3  # the module itself: `sqlite3` around it loads datetime for adapters that we do not use
+import fcntl
 import os
 from _thread import allocate_lock
+from time import monotonic, sleep, time_ns
 
 from ..lifecycle.states import JOB_STATES
 from ..values import Value
@@ -101,7 +103,6 @@ ALL_UNFINISHED = f"SELECT {COLUMNS} FROM jobs INDEXED BY jobs_unfinished WHERE {
 def new_id() -> str:
     """An id for a run: 16 characters that sort by time; within a process no later one sorts before an earlier one."""
     global _newest_stamp  # noqa: PLW0603  # the order within this process
-    from time import time_ns
 
     # 50 bits of 10 microseconds last until 2326; the first 6 characters change every 10 seconds.
     _newest_stamp = max(time_ns() // 10_000, _newest_stamp + 1)
@@ -346,9 +347,6 @@ class _Gate:
         self.descriptor = -1
 
     def __enter__(self) -> None:
-        import fcntl
-        from time import monotonic, sleep
-
         self.descriptor = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         until = monotonic() + BUSY_SECONDS
         try:
@@ -367,8 +365,6 @@ class _Gate:
             raise
 
     def __exit__(self, *_: object) -> None:
-        import fcntl
-
         try:
             fcntl.flock(self.descriptor, fcntl.LOCK_UN)  # also for a child that was forked in between
         except OSError:

@@ -5,7 +5,9 @@ A key file holds one key per line: the first one seals, all of them open. To cha
 
 from __future__ import annotations
 
+import json
 import os
+from time import monotonic, sleep
 
 from . import StoreError
 
@@ -66,8 +68,6 @@ class KeyFile:
             raise StoreError(f"{self.file}: the key for {self.kind} cannot be changed: {error.strerror}") from None
 
     def _read(self) -> bytes:
-        from time import monotonic, sleep
-
         until = monotonic() + WAIT_SECONDS
         while True:
             try:
@@ -127,8 +127,6 @@ class SecretBox(KeyFile):
 
         `more` is whatever else of the job has to be kept as safely; `open_all` returns it.
         """
-        import json
-
         try:
             plain = json.dumps({"job": job_id, "secrets": dict(secrets), **(more or {})}, separators=(",", ":"))
         except (TypeError, ValueError):
@@ -144,8 +142,6 @@ class SecretBox(KeyFile):
 
     def open_all(self, job_id: str, data: bytes) -> dict[str, Any]:
         """All that `seal` was given for this job: the secrets as `secrets`, and what was kept beside them."""
-        import json
-
         keys = self._keys()
         from cryptography.fernet import InvalidToken
 

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 
+from ..engines.contract import EngineError
+from ..engines.preparation.gpus import discover
+from ..engines.preparation.machine import locks_folder, which
+from ..engines.preparation.sandbox import wrapper
 from ..errors import PailotError
+from ..runtime import cgroups
+from ..settings import Settings
+from ..store.network_filesystems import index_path, is_network
 from ..values import Value
 
 TYPE_CHECKING = False
@@ -46,9 +54,6 @@ def _python() -> Iterator[Check]:
 
 
 def _home() -> Iterator[Check]:
-    from ..settings import Settings
-    from ..store.network_filesystems import index_path, is_network
-
     home = Settings().home
     place = home
     while not os.path.exists(place):
@@ -69,8 +74,6 @@ def _home() -> Iterator[Check]:
 
 
 def _limits() -> Iterator[Check]:
-    from ..runtime import cgroups
-
     why_not = cgroups.why_not()
     if not why_not:
         yield Check("limits", OK, "memory and CPU limits of tasks are enforced with control groups")
@@ -82,9 +85,6 @@ def _limits() -> Iterator[Check]:
 
 
 def _sandbox() -> Iterator[Check]:
-    from ..engines.contract import EngineError
-    from ..engines.preparation.sandbox import wrapper
-
     try:
         wrapper(())
     except EngineError as error:
@@ -99,8 +99,6 @@ def _sandbox() -> Iterator[Check]:
 
 
 def _containers() -> Iterator[Check]:
-    from ..engines.preparation.machine import which
-
     for name in ("docker", "podman", "nerdctl"):
         path = which(name)
         if path is None:
@@ -115,8 +113,6 @@ def _containers() -> Iterator[Check]:
 
 
 def _slurm() -> Iterator[Check]:
-    from ..engines.preparation.machine import which
-
     sinfo = which("sinfo")
     if sinfo is None or which("sbatch") is None:
         yield Check("slurm", NOTE, "Slurm's commands are not installed", "run pailot where sbatch is, to use -e slurm")
@@ -129,8 +125,6 @@ def _slurm() -> Iterator[Check]:
 
 
 def _gpus() -> Iterator[Check]:
-    from ..engines.preparation.gpus import discover
-
     found = discover(os.environ.get("PAILOT_GPUS", "auto"))
     if found:
         names = ", ".join(sorted({gpu.name for gpu in found if gpu.name})) or "declared by PAILOT_GPUS"
@@ -140,15 +134,11 @@ def _gpus() -> Iterator[Check]:
 
 
 def _ports() -> Iterator[Check]:
-    from ..engines.preparation.machine import locks_folder
-
     yield Check("locks", OK, f"ports and GPUs are shared out between all runs of this machine in {locks_folder()}")
 
 
 def _ask(command: list[str]) -> tuple[int, str]:
     """Status and last words of a program of others."""
-    import subprocess
-
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:

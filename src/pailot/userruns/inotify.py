@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import struct
 
 from ..lifecycle.waits import milliseconds
 
@@ -46,7 +47,6 @@ class Watch:
         poller.register(self._descriptor, select.POLLIN)
         if not any(found == self._descriptor for found, _ in poller.poll(milliseconds(seconds))):
             return set()
-        import struct
 
         data, at, numbers = os.read(self._descriptor, 1 << 16), 0, set()
         while at < len(data):

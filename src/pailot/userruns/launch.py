@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 import time
 
+from .. import credentials
+from ..engines.contract import EngineContext, LaunchContext
+from ..engines.registry import create as create_engine
+from ..engines.registry import traits as engine_traits
 from ..errors import PailotError
-from ..runfolder import layout, plan_codec
+from ..planning.private_values import private_values
+from ..runfolder import careful_files, layout, plan_codec
 from ..runfolder.atomic_json import DISK_FULL, is_full
 from ..runfolder.records import RunRecord
+from ..runtime.processes import ENOUGH_FILES, LEAST_FILES, boot_id
 from ..settings import Settings
+from ..store import StoreError
+from ..store.index import Index, JobRow, NameInUse, new_id
+from ..store.network_filesystems import index_path
 from .masked_job_file import Kept, recorded
 from .run_folder import JobFolder
 
@@ -19,11 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from ..engines.contract import LaunchContext
     from ..planning import Plan
     from ..protocol import Job
     from ..runfolder.records import VerdictRecord
-    from ..store.index import Index
     from .driver import Watcher
     from .masked_job_file import Recorded
 
@@ -72,11 +80,6 @@ def prepare(
 ) -> Run:
     """Record a run: its folder and its row in the index exist before the first process does. `text` is the job file."""
     _check_descriptors()
-    from .. import credentials
-    from ..engines.registry import traits as engine_traits
-    from ..store import StoreError
-    from ..store.index import Index, JobRow, NameInUse, new_id
-    from ..store.network_filesystems import index_path
 
     settings = Settings()
     os.makedirs(settings.home, mode=0o700, exist_ok=True)
@@ -136,8 +139,6 @@ def prepare(
             raise _conflict(plan.name) from None
         raise
     folder.note("submitted", name=plan.name, user=plan.user)
-    from ..engines.contract import LaunchContext
-    from ..planning.private_values import private_values
 
     private = private_values(job, plan)
     context = LaunchContext(
@@ -165,10 +166,6 @@ def _remove(path: str) -> None:
 
 def _check_descriptors() -> None:
     """Refuse at once what would fail somewhere on its way."""
-    import resource
-
-    from ..runtime.processes import ENOUGH_FILES, LEAST_FILES
-
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit < LEAST_FILES:
         raise PailotError(
@@ -234,9 +231,6 @@ def drive_and_tell(run: Run, started: int) -> VerdictRecord:
 
 
 def _drive(run: Run, watcher: Watcher | None, started: int | None) -> VerdictRecord:
-    from ..engines.contract import EngineContext
-    from ..engines.registry import create as create_engine
-    from ..store import StoreError
     from .driver import Driver
     from .single_run_loop import drive
 
@@ -277,8 +271,6 @@ def _drive(run: Run, watcher: Watcher | None, started: int | None) -> VerdictRec
 
 def record_end(index: Index, run_id: str, verdict: VerdictRecord) -> None:
     """The verdict in the index, too; where that fails the folder still tells, and the next look repairs it."""
-    from ..store import StoreError
-
     try:
         _update_index(index, run_id, verdict)
     except StoreError:
@@ -304,8 +296,6 @@ def _still_active(row: Any, index: Index) -> bool:
 
 
 def _seal(home: str, folder: JobFolder, run_id: str, kept: Recorded, environment: Mapping[str, str]) -> None:
-    from .. import credentials
-
     withheld = {name: value for name, value in environment.items() if not credentials.is_harmless(name)}
     if not (kept.secrets or kept.hidden or withheld):
         return
@@ -319,8 +309,6 @@ def _seal(home: str, folder: JobFolder, run_id: str, kept: Recorded, environment
 
 def kept_for(home: str, folder: JobFolder) -> Kept:
     """What was sealed for a run when it was started."""
-    from ..runfolder import careful_files
-
     try:
         sealed = careful_files.read_regular(folder.file(layout.SEALED_SECRETS))
     except FileNotFoundError:
@@ -331,6 +319,4 @@ def kept_for(home: str, folder: JobFolder) -> Kept:
 
 
 def _boot() -> str:
-    from ..runtime.processes import boot_id
-
     return boot_id()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..protocol.overrides import Override
 from ..protocol.secrecy import (
     KEPT,
     MASK,
@@ -14,6 +15,7 @@ from ..protocol.secrecy import (
     restored,
     written_texts,
 )
+from ..runfolder.masking import text_masker
 from ..runfolder.plan_codec import document
 from ..runfolder.plan_codec import masked as masked_document
 from ..values import Value
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
     from ..planning import Plan
     from ..protocol import Job
-    from ..protocol.overrides import Override
     from ..runfolder.plan_codec import Taken
 
 
@@ -81,8 +82,6 @@ class Kept(Value):
 
     def changes(self, given: Mapping[str, Any] | Sequence[str] = ()) -> list[Override]:
         """What makes the kept file whole again; secrets named in `given` come from elsewhere."""
-        from ..protocol.overrides import Override
-
         own = {name: value for name, value in self.secrets.items() if name not in given}
         changes = [Override(("secrets",), own, KEPT)] if self.secrets else []
         return [*changes, *restored(self.written)]
@@ -93,8 +92,6 @@ class Kept(Value):
         A masked value gets the value back that looked the same when it was masked; of several, the one at its own path.
         """
         from ..protocol.masked_text import values_of
-        from ..protocol.overrides import Override
-        from ..runfolder.masking import text_masker
 
         mask, whole = text_masker(self.hidden), frozenset(self.hidden)
         looks: dict[Any, dict[tuple[str | int, ...], Any]] = {}
@@ -134,7 +131,6 @@ def recorded(job: Job, text: str, plan: Plan) -> Recorded:
     whole = document(plan.replace(warnings=()))  # which stand in the other form
     if not (hidden or job.secrets.names() or (job.origin is not None and job.origin.overridden)):
         return Recorded(text, plan=plan.to_json(), document=whole)
-    from ..runfolder.masking import text_masker
 
     masked = hidden_in_records(job, found)
     mask = text_masker(masked)

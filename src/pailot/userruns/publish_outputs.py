@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ..data.ml_strays import left_behind
 from ..data.upload_journal import UploadJournal
 from ..engines.contract import EngineError
 from ..engines.preparation.background_child import BackgroundChild, ChildDied, News, Whose, beside
@@ -95,7 +96,6 @@ def _give_journal(attempt: str, run_as: str) -> None:
 
 
 def _publish(channels: Channels, attempt: str, context: LaunchContext, news: News) -> dict[str, object]:
-    from ..data.ml_strays import left_behind
     from ..data.upload import publish
 
     _clean_earlier(attempt, context.rules)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 
 from ..engines.observation import is_free
 from ..engines.registry import traits_of_run
-from ..errors import NoSuchRun
+from ..errors import NoSuchRun, suggestion
 from ..lifecycle.completion import Verdict
 from ..lifecycle.waits import capped
 from ..runfolder import journal, layout
@@ -50,7 +51,6 @@ def find(name: str, user: str, index: Index | None = None) -> tuple[JobRow, JobF
     row = index.resolve(name, user)
     if row is None:
         known = [each.name for each in index.page(limit=100)]
-        from ..errors import suggestion
 
         raise NoSuchRun(f"there is no run '{name}'{suggestion(name, known)} (pailot ps lists them)")
     folder = JobFolder(row.folder)
@@ -137,7 +137,6 @@ def wait(folder: JobFolder, seconds: float | None = None) -> bool:
                 else:
                     _wait_for_shims(folder)
         return True
-    import signal
 
     class TimeUp(Exception):
         pass

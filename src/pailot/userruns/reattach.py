@@ -8,15 +8,19 @@ whoever follows it: a look starts a small process for that, which ends with the 
 from __future__ import annotations
 
 import os
+import select
 
-from ..engines.contract import EngineContext
+from ..engines.contract import EngineContext, LaunchContext
 from ..engines.registry import create as create_engine
 from ..engines.registry import traits_of_run
 from ..lifecycle import retry
 from ..lifecycle.completion import Verdict
 from ..lifecycle.states import STOPPED, SUCCEEDED, WAITING
 from ..runfolder import journal, layout
-from .driver import Watcher
+from ..settings import Settings
+from ..store.index import Index
+from ..store.network_filesystems import index_path
+from .driver import Driver, Watcher
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +81,6 @@ def stop(folder: JobFolder, *, grace: float, now: bool) -> None:
 
 def drive_on(folder: JobFolder) -> VerdictRecord | None:
     """Be the driver of a run from where it is, to its verdict; None if another process is. Ctrl-C leaves the run alone."""
-    from .driver import Driver
     from .original_plan import as_it_was
     from .single_run_loop import drive
 
@@ -102,8 +105,6 @@ def drive_on(folder: JobFolder) -> VerdictRecord | None:
 
 def follow(folder: JobFolder) -> None:
     """Have the run followed by a process of its own; returns when the server has said something, or cannot be asked."""
-    import select
-
     from .launch import apart
 
     reader = apart(lambda told: _follow(folder, told))
@@ -112,11 +113,6 @@ def follow(folder: JobFolder) -> None:
 
 
 def _follow(folder: JobFolder, told: int) -> None:
-    from ..engines.contract import LaunchContext
-    from ..settings import Settings
-    from ..store.index import Index
-    from ..store.network_filesystems import index_path
-    from .driver import Driver
     from .launch import kept_for, record_end
     from .original_plan import plan_to_follow
     from .single_run_loop import drive

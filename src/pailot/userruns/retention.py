@@ -8,14 +8,13 @@ import sys
 from ..lifecycle.states import WAITING
 from ..runfolder import layout
 from ..runfolder.records import RunState
+from ..runfolder.removing import remove_tree
 from ..settings import Settings
 from ..store import StoreError
+from ..store.index import Index, JobRow
+from ..store.network_filesystems import index_path
 from .queries import open_index, refresh
 from .run_folder import JobFolder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..store.index import JobRow
 
 
 def old_runs(*, before: float, keep_last: int) -> list[JobRow]:
@@ -39,8 +38,6 @@ def old_runs(*, before: float, keep_last: int) -> list[JobRow]:
 
 def remove(rows: list[JobRow]) -> int:
     """Take runs out of the index, then remove their folders; answers the bytes freed."""
-    from ..runfolder.removing import remove_tree
-
     index = open_index()
     freed = sum(_size(row.folder) for row in rows)
     try:
@@ -57,9 +54,6 @@ def remove(rows: list[JobRow]) -> int:
 
 def rebuild_index() -> int:
     """Make the index anew from what the folders tell."""
-    from ..store.index import Index, JobRow
-    from ..store.network_filesystems import index_path
-
     home = Settings().home
     jobs = os.path.join(home, "jobs")
     rows = []

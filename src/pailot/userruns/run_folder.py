@@ -13,7 +13,9 @@ tasks/…/         claim, final.json, work, attempts/K/: stdout stderr all exit.
 
 from __future__ import annotations
 
+import fcntl
 import os
+import signal
 import stat
 import time
 
@@ -30,6 +32,7 @@ from ..runfolder.atomic_json import (
     write_record,
 )
 from ..runfolder.journal import Event
+from ..runfolder.masking import mask_text
 from ..runfolder.record_shapes import sound
 from ..runfolder.records import HandedOn, RunRecord, RunState, VerdictRecord
 from ..runfolder.stop_reason import claim_stop
@@ -192,7 +195,6 @@ class JobFolder:
     def _masked(self, reason: str) -> str:
         if not self.hidden:
             return reason
-        from ..runfolder.masking import mask_text
 
         return mask_text(reason, self.hidden)
 
@@ -225,8 +227,6 @@ class JobFolder:
 
     def _tell_shims(self, now: bool) -> None:
         """Their driver is dead: they have been told to stop by that, and hear from us if it is to be at once."""
-        import signal
-
         attempt = self.attempt(self.attempts() - 1)
         if now:
             self._write(os.path.join(attempt, layout.KILL), "")
@@ -250,8 +250,6 @@ class JobFolder:
 
     def lock(self, *, wait: bool = False, shared: bool = False) -> int | None:
         """The driver's lock, or None while another process holds it; closing the descriptor gives it back."""
-        import fcntl
-
         descriptor = careful_files.open_own(self.file(layout.LOCK), os.O_RDWR)
         try:
             kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
@@ -295,8 +293,6 @@ def _if_there_is_space(write: Callable[[], None]) -> None:
 
 def holder(claim: str) -> int | None:
     """The shim that holds a claim, or None if it is gone; the lock tells, so that a reused number is never meant."""
-    import fcntl
-
     try:
         descriptor = careful_files.open_regular(claim)
     except OSError:

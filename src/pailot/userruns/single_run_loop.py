@@ -8,6 +8,9 @@ import select
 import signal
 import time
 
+from ..errors import PailotError
+from ..lifecycle.completion import Verdict
+from ..lifecycle.states import FAILED
 from ..lifecycle.waits import milliseconds
 from ..runfolder import layout
 from ..runfolder.records import VerdictRecord
@@ -49,9 +52,6 @@ def drive(driver: Driver, *, interruptible: bool = True) -> VerdictRecord:
 
 def _end_defective(driver: Driver, error: Exception) -> VerdictRecord:
     """The run cannot be driven on: nothing of it goes on, and its verdict says why. In a cluster it goes on without us."""
-    from ..errors import PailotError
-    from ..lifecycle.completion import Verdict
-    from ..lifecycle.states import FAILED
     from ..runtime import cleanup, defects
 
     folder = driver.folder

@@ -14,11 +14,14 @@ from ..engines import context_codec
 from ..errors import PailotError
 from ..runfolder import layout, plan_codec
 from ..runtime.daemon import daemonize
+from ..store.index import Index
+from ..store.network_filesystems import index_path
+from .launch import Run, drive_and_tell
+from .run_folder import JobFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..runfolder.records import VerdictRecord
-    from .launch import Run
 
 _START = "import sys; sys.path[:] = sys.argv[1:]; from pailot.userruns.supervisor import main; main()"
 
@@ -76,10 +79,6 @@ def main() -> None:
     told = os.dup(1)
     os.set_inheritable(told, False)
     daemonize(streams=(0, 1))
-    from ..store.index import Index
-    from ..store.network_filesystems import index_path
-    from .launch import Run, drive_and_tell
-    from .run_folder import JobFolder
 
     if lock is not None:
         os.set_inheritable(lock, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 
 from ..lifecycle.waits import milliseconds
 
@@ -63,8 +64,6 @@ class Quit:
 
     def wait(self, seconds: float) -> None:
         """Until it is set, or the time is up."""
-        import select
-
         poller = select.poll()
         poller.register(self.reader, select.POLLIN)
         poller.poll(milliseconds(seconds))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from ..runfolder.logs import gap_words
 from ..values import Value
 
@@ -80,6 +82,4 @@ def as_lines(pieces: Iterable[Piece]) -> Iterator[Line]:
 
 
 def _warn(words: str) -> None:
-    import warnings
-
     warnings.warn(words, RuntimeWarning, stacklevel=3)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import time
 from itertools import chain
+from queue import SimpleQueue
 
 from ..client.api import V2
 from ..client.errors import NotFound, Refused, Unreachable, WireError
 from ..errors import NoSuchRun, PailotError
 from ..lifecycle.states import FINAL_JOB_STATES, WAITING
+from ..protocol.yaml import YamlError, parse
 from .base import MOST_FOLLOWED, View, Why, attempts_wanted, no_attempt, settled, tasks_in
 from .cancellation import Quit
 from .connections import Connections
@@ -175,7 +177,6 @@ class ServerView(View):
 
     def _followed(self, tasks: list[tuple[str, int]], which: Which, quit: Quit) -> Iterator[Piece]:
         """Several tasks at once: each has a connection and a thread, which waits while its pieces are not read."""
-        from queue import SimpleQueue
         from threading import Semaphore, Thread
 
         received: SimpleQueue[Piece | BaseException | None] = SimpleQueue()
@@ -344,7 +345,6 @@ def _labels(view: View, item: Mapping[str, Any]) -> Mapping[str, str]:
     """Of a job of the list; an OpenPAI knows nothing of them, but keeps the job file."""
     if "labels" in item:
         return dict(item["labels"])
-    from ..protocol.yaml import YamlError, parse
     from .openpai import labels_in
 
     try:

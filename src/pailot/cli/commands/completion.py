@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from ..main import COMMANDS, OK, parser_for
 
 TYPE_CHECKING = False
@@ -19,8 +21,6 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     words = {command: _words(command) for command in COMMANDS}
     if args.json:
-        import json
-
         print(json.dumps(words, indent=2))
     else:
         print({"bash": _bash, "zsh": _zsh, "fish": _fish}[args.shell](words))

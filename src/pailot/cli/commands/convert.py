@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 from ...loading import read_job, read_text
@@ -11,6 +12,7 @@ from ...protocol.overrides import apply
 from ...protocol.problems import InvalidJob
 from ...protocol.reader import parse_text
 from ...protocol.v1 import looks_like_v1
+from ...protocol.yaml.writer import dump
 from ..job_options import add_job_options, changes
 from ..main import OK
 from ..problem_report import print_problems
@@ -28,8 +30,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    import json
-
     document = parse_text(read_text(args.file), args.file)
     job = read_job(document.text, args.file, changes(args), lenient=args.lenient, library=args.library)
     apply(document, changes(args))
@@ -48,7 +48,5 @@ def run(args: Namespace) -> int:
     if target == "v1" or args.json:
         print(json.dumps(root, indent=2, ensure_ascii=False))
     else:
-        from ...protocol.yaml.writer import dump
-
         sys.stdout.write(dump(root))
     return OK

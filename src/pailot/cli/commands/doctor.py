@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from ...client.errors import Denied, NotFound
+from ...errors import PailotError
+from ...userruns.doctor import BAD, NOTE, Check, checks
+from ...userruns.doctor import OK as FINE
 from ..main import FAILED, OK
 from ..server_option import add_server_option, print_json, runs_of
 
@@ -11,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...client.api import Client
-    from ...userruns.doctor import Check
 
 _SIGNS = {"ok": "ok  ", "note": "note", "bad": "BAD "}
 
@@ -22,8 +25,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...userruns.doctor import BAD, checks
-
     found = []
     for check in (*checks(), *_server(args)):
         found.append(check)
@@ -37,11 +38,6 @@ def run(args: Namespace) -> int:
 
 
 def _server(args: Namespace) -> Iterator[Check]:
-    from ...client.errors import Denied
-    from ...errors import PailotError
-    from ...userruns.doctor import BAD, NOTE, Check
-    from ...userruns.doctor import OK as FINE
-
     try:
         connections = runs_of(args).connections
         if connections is None:
@@ -65,8 +61,6 @@ def _server(args: Namespace) -> Iterator[Check]:
 
 
 def _warnings(client: Client) -> list[str]:
-    from ...client.errors import NotFound
-
     try:
         found: list[str] = client.about().get("warnings") or []
     except NotFound:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
 from ... import credentials
+from ...engines.registry import create, traits_of_run
 from ...errors import PailotError
 from ...loading import current_user
 from ...runfolder import layout
+from ...runtime.container_shim import entering
+from ...runtime.shim import read_environment
+from ...userruns.queries import find, task_attempts
 from ..main import OK
 
 TYPE_CHECKING = False
@@ -26,9 +31,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:  # noqa: RET503  # ends by becoming the shell
-    from ...runtime.container_shim import entering
-    from ...runtime.shim import read_environment
-    from ...userruns.queries import find, task_attempts
 
     row, folder = find(args.run, current_user())
     roles = folder.plan().get("taskRoles", {})
@@ -43,8 +45,6 @@ def run(args: Namespace) -> int:  # noqa: RET503  # ends by becoming the shell
     environment = read_environment(os.path.join(last, layout.ENVIRONMENT))
     work = environment.get("PAI_WORK_DIR", last)
     if args.json:
-        import json
-
         print(json.dumps({"folder": work, "logs": last, "environment": environment}, indent=2))
         return OK
     inside = entering(os.path.dirname(os.path.dirname(last)), last, args.command, terminal=sys.stdin.isatty())
@@ -59,8 +59,6 @@ def run(args: Namespace) -> int:  # noqa: RET503  # ends by becoming the shell
 
 def _in_the_cluster(engine: str, task: str) -> list[str]:
     """The words that bring a shell to the node of a task that is still there."""
-    from ...engines.registry import create, traits_of_run
-
     if traits_of_run(engine).on_this_machine or os.path.exists(os.path.join(task, layout.FINAL)):
         return []
     return create(engine).shell_prefix(task, terminal=sys.stdin.isatty())

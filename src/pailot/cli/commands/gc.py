@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 
+from ...jobserver.maintenance import collect_server
+from ...settings import Settings
+from ...userruns.retention import old_runs, rebuild_index, remove
 from ..main import OK
 from ..quick_argparse import amount
 
@@ -23,27 +27,19 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...userruns.retention import old_runs, rebuild_index, remove
-
     if args.rebuild_index:
         count = rebuild_index()
         if args.json:
-            import json
-
             print(json.dumps({"runs": count}))
         else:
             print(f"the index holds {count} runs")
         return OK
-    from ...jobserver.maintenance import collect_server
-    from ...settings import Settings
 
     now = time.time()
     server = collect_server(Settings(), now, keep_days=args.keep_days, keep_last=args.keep_last, dry_run=args.dry_run)
     rows = old_runs(before=now - args.keep_days * 86400, keep_last=args.keep_last)
     freed = 0 if args.dry_run else remove(rows)
     if args.json:
-        import json
-
         told = {"removed": [row.id for row in rows], "serverJobs": server, "bytes": freed, "dryRun": args.dry_run}
         print(json.dumps(told))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 from ...errors import PailotError
@@ -22,8 +23,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    import json
-
     if not 1 <= args.roles <= 50:
         raise PailotError("--roles: between 1 and 50")
     text = starter(args.roles, distributed=args.distributed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
@@ -41,8 +42,6 @@ def run(args: Namespace) -> int:
     library = Library.from_settings(args.library)
     done = {"list": _list, "show": _show, "add": _add, "remove": _remove}[args.action](library, args)
     if args.json:
-        import json
-
         print(json.dumps(done, indent=2, ensure_ascii=False))
     return OK
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from ...client.credentials import NONE, Login, chosen, normal, remember
 from ...errors import PailotError
 from ...loading import current_user
 from ..main import OK
@@ -28,7 +29,6 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     from ...client.api import find
-    from ...client.credentials import NONE, Login, chosen, normal, remember
 
     asked = args.address or args.server or os.environ.get("PAILOT_SERVER") or ""
     if not asked or asked.lower() == NONE:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from ...client.credentials import forget
+from ...client.errors import Denied, WireError
 from ..main import OK
 from ..server_option import print_json
 
@@ -20,8 +22,6 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     from ...client.api import Client
-    from ...client.credentials import forget
-    from ...client.errors import Denied, WireError
 
     login = forget(args.address or args.server)
     revoked = False

@@ -7,6 +7,8 @@ import os
 from ...errors import PailotError
 from ...loading import read_job
 from ...runfolder import layout
+from ...settings import Settings
+from ...userruns.launch import kept_for
 from ..job_options import changes, secrets_of
 from ..server_option import add_server_option, print_submitted, runs_of
 from . import run as run_command
@@ -34,8 +36,6 @@ def run(args: Namespace) -> int:
                 raise PailotError(f"--{option} does not work with a server; --name and --secret do")
         made = runs.find(args.file).rerun(args.name, secrets_of(args))
         return print_submitted(made, runs.connections, json=args.json)
-    from ...settings import Settings
-    from ...userruns.launch import kept_for
 
     view = runs.find(args.file)
     text = view.file()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
+from ...engines.registry import check as check_engine
+from ...engines.registry import traits
 from ...loading import plan, read_job, read_text
+from ...loading.shell_syntax import checked
+from ...userruns.launch import drive_detached, drive_here, prepare
 from ..job_options import add_job_options, changes
 from ..main import FAILED, OK, STOPPED
 from ..problem_report import print_problems
@@ -45,11 +50,6 @@ def run(args: Namespace) -> int:
 
 def start(args: Namespace, job: Job, text: str) -> int:
     """Run a job that was read."""
-    from ...engines.registry import check as check_engine
-    from ...engines.registry import traits
-    from ...loading.shell_syntax import checked
-    from ...userruns.launch import drive_detached, drive_here, prepare
-
     check_engine(args.engine)
     if args.unique:
         job = job.replace(name=f"{job.name}-{os.urandom(3).hex()}")
@@ -87,8 +87,6 @@ def _status(verdict: VerdictRecord) -> int:
 
 
 def _print_started(args: Namespace, prepared: Run) -> int:
-    import json
-
     if args.json:
         told = {"name": prepared.plan.name, "id": prepared.id, "user": prepared.plan.user, "folder": prepared.folder.path}
         print(json.dumps({**told, "server": None}))
@@ -98,8 +96,6 @@ def _print_started(args: Namespace, prepared: Run) -> int:
 
 
 def _print_description(prepared: Run) -> None:
-    import json
-
     from ...userruns.queries import describe
 
     row = prepared.index.get(prepared.id)

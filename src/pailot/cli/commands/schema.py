@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+from ...protocol.schema import json_schema
 from ..main import OK
 
 TYPE_CHECKING = False
@@ -15,9 +18,5 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    import json
-
-    from ...protocol.schema import json_schema
-
     print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
     return OK

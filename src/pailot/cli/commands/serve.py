@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import gc
+import json
+import os
+import sys
+
+from ...jobserver.maintenance import check, opened, rotate_keys
+from ...jobserver.unix_users import UnixUsers, closed_python
+from ...server.uvicorn_server import serve
+from ...settings import Settings
+from ...store import StoreError
 from ..main import FAILED, INVALID, OK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-
-    from ...settings import Settings
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -26,12 +34,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    import gc
-    import os
-    import sys
-
-    from ...settings import Settings
-
     try:
         import argon2  # noqa: F401  # only whether it is there
         import uvicorn  # noqa: F401
@@ -51,8 +53,6 @@ def run(args: Namespace) -> int:
         return INVALID
     os.makedirs(settings.home, mode=0o700, exist_ok=True)
     gc.enable()
-    from ...jobserver.unix_users import UnixUsers, closed_python
-    from ...server.uvicorn_server import serve
 
     closed = closed_python(UnixUsers(settings["unix_users"], lambda _: None))
     if closed:
@@ -60,8 +60,6 @@ def run(args: Namespace) -> int:
 
     def ready(address: str, password: str | None) -> None:
         if args.json:
-            import json
-
             told = {"url": address, "home": settings.home, "engine": engine, "user": "admin", "password": password}
             print(json.dumps(told), flush=True)
             return
@@ -75,12 +73,6 @@ def run(args: Namespace) -> int:
 
 
 def _look_after(args: Namespace, settings: Settings) -> int:
-    import json
-    import sys
-
-    from ...jobserver.maintenance import check, opened, rotate_keys
-    from ...store import StoreError
-
     if args.rotate_keys:
         with opened(settings) as store:
             count = rotate_keys(store, settings.home, forget=args.forget_old_keys)

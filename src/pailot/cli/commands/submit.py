@@ -8,6 +8,9 @@ import sys
 from ...errors import PailotError
 from ...lifecycle.following import split
 from ...loading import plan, read_job, read_text
+from ...loading.shell_syntax import checked
+from ...progress import display
+from ...protocol.export import outgoing
 from ...views.base import Which
 from ..job_options import add_job_options, changes
 from ..problem_report import print_problems
@@ -44,9 +47,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...loading.shell_syntax import checked
-    from ...protocol.export import outgoing
-
     for each in args.after:
         if split(each) is None:
             raise PailotError(f"--after: '{each}' should be JOB, JOB:success or JOB:end")
@@ -70,7 +70,6 @@ def run(args: Namespace) -> int:
 
 def _send_code(args: Namespace, client: Client) -> str:
     from ...client.code_archive import pack
-    from ...progress import display
 
     with display(quiet=args.quiet) as shown, pack(args.code, shown.show) as packed:
         if not args.quiet:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import time
 
 from ...errors import PailotError
@@ -63,9 +65,6 @@ def identity(token: str) -> str:
 
 def described(token: str) -> dict[str, Any]:
     """What a token says about itself, without the token."""
-    import base64
-    import json
-
     try:
         body = token.split(".")[1]
         said = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from ...loading.shell_syntax import checked, with_what_bash_says
+from ...planning import plan
 from ...protocol.problems import InvalidJob
 from ..job_options import add_job_options, load_job
 from ..main import INVALID, OK
@@ -41,9 +43,6 @@ def run(args: Namespace) -> int:
 
 
 def _problems_of(args: Namespace, file: str) -> Sequence[Problem]:
-    from ...loading.shell_syntax import checked, with_what_bash_says
-    from ...planning import plan
-
     try:
         job = load_job(args, file)
         return checked(job, plan(job), runs_here=False).warnings

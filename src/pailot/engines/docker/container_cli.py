@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _socket
 import os
 
 from ...values import Value
@@ -61,7 +62,6 @@ class Program(Value):
         """Ask the daemon itself, which takes a twentieth of the client's time; None if it does not answer that way."""
         if not self.socket:
             return None
-        import _socket
         from urllib.parse import quote
 
         try:

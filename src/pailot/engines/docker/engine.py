@@ -8,7 +8,10 @@ from ...data.addresses import folder_of
 from ...data.ml_mounts import CONTAINED
 from ...runfolder import layout
 from ...runfolder.records import Placement
-from ...runtime import container_shim  # noqa: F401  # or each shim would load it by itself
+from ...runtime import (
+    container_shim,  # noqa: F401  # or each shim would load it by itself
+    docker_api,
+)
 from ...runtime.docker_api import mount
 from ...runtime.task_spec import Container
 from .. import traits
@@ -16,7 +19,7 @@ from ..contract import EngineError
 from ..local.engine import LocalEngine, too_much
 from ..preparation import machine, workdir
 from . import images, run_arguments, settings
-from .container_cli import DOCKER, PODMAN, Program, candidates, has_proxies
+from .container_cli import DOCKER, PODMAN, Program, candidates, has_proxies, last_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,8 +123,6 @@ class DockerEngine(LocalEngine):
     def _sweep(self, program: Program) -> None:
         """Remove what a daemon that was away, or the death of all our processes, has left behind."""
         if program.socket:
-            from ...runtime import docker_api
-
             docker_api.sweep(program.socket, f"{LABEL}.run")
 
     def _words_for_all(self, attempt: Attempt) -> tuple[str, ...]:
@@ -149,8 +150,6 @@ class DockerEngine(LocalEngine):
             self.network = f"pailot-{run}-{attempt.number}"
             made = program.run("network", "create", "--label", f"{LABEL}.run={run}", self.network)
             if made.returncode:
-                from .container_cli import last_line
-
                 raise EngineError(f"the network of the job cannot be made: {last_line(made.stderr)}")
             common += ["--network", self.network]
         else:

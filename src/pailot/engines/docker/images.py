@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+from base64 import b64encode
+from glob import glob
 
+from ...runfolder.removing import remove_tree
 from ..contract import EngineError
 from .container_cli import PODMAN, config_folder, first_that_answers, last_line
 from .settings import ALWAYS, NEVER
@@ -57,8 +61,6 @@ def bring(
 
 def sweep(owner: int) -> None:
     """Remove folders with credentials that a killed process has left: those of an owner, and of owners that are gone."""
-    from glob import glob
-
     for folder in glob(os.path.join(_memory(), f"{_PREFIX}*")):
         number = os.path.basename(folder).removeprefix(_PREFIX).partition("-")[0]
         if number == str(owner) or (number.isdecimal() and not os.path.exists(f"/proc/{number}")):
@@ -116,8 +118,6 @@ def _progress(line: str) -> str:
 
 def _private_config(program: Program, image: str, auth: Auth, owner: int) -> str:
     """A folder in memory, for us alone, with the user's configuration and the job's credentials in it."""
-    import json
-    from base64 import b64encode
     from tempfile import mkdtemp
 
     sweep(0)
@@ -168,6 +168,4 @@ def _with_config(program: Program, folder: str) -> tuple[list[str], dict[str, st
 
 
 def _remove(folder: str) -> None:
-    from ...runfolder.removing import remove_tree
-
     remove_tree(folder, ignore_errors=True)

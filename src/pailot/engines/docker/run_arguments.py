@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pwd import getpwuid
 
 from ...runtime.docker_api import mount
 from ..contract import EngineError
@@ -130,8 +131,6 @@ def is_root(program: Program, wanted: str) -> bool:
 
 def _has_more_ids(file: str = "/etc/subuid") -> bool:
     """Whether the user may have other user ids inside, without which Podman cannot keep ours."""
-    from pwd import getpwuid
-
     names = {str(os.geteuid())}
     try:
         names.add(getpwuid(os.geteuid()).pw_name)

@@ -7,16 +7,23 @@ folder says where it is: whoever drives the run next goes on from there.
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import time
 from collections import deque
 
+from ...client.credentials import chosen, normal
 from ...lifecycle.completion import Outcome, Verdict, outcome_of_stop
 from ...lifecycle.states import FAILED, STOPPED, TIMEOUT, UNKNOWN
+from ...planning.environment import PRINT_AT_ONCE
+from ...protocol.yaml import parse
+from ...protocol.yaml.writer import dump
 from ...runfolder import layout
 from ...runfolder.atomic_json import read_record, write_record
 from ...runfolder.records import StopRecord
 from ...runfolder.stop_reason import claim_stop
+from ...settings import Settings
 from ..contract import Engine, EngineError, Unreachable
 from ..observation import ENDED, Observed
 from ..traits import OPENPAI
@@ -214,9 +221,6 @@ class OpenpaiEngine(Engine):
 
 def _login(server: str = "") -> tuple[str, str, str]:
     """Address, token and user: of the settings, else of the last login."""
-    from ...client.credentials import chosen, normal
-    from ...settings import Settings
-
     settings = Settings()
     address = server or (normal(settings["openpai_server"]) if settings["openpai_server"] else "")
     if settings["openpai_token"] and address:
@@ -231,9 +235,6 @@ def _login(server: str = "") -> tuple[str, str, str]:
 
 def _user_in(token: str) -> str:
     """The user that a token names; the server is asked where it names none."""
-    import base64
-    import json
-
     try:
         body = token.split(".")[1]
         return str(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))).get("username") or "")
@@ -251,10 +252,6 @@ def _as_sent(text: str, name: str, chosen: Mapping[str, str]) -> str:
     """The job file under its name there. OpenPAI lets Python keep what it prints; the words that change this go before the first
     command of a role, on its line, so that lines and items keep their numbers.
     """
-    from ...planning.environment import PRINT_AT_ONCE
-    from ...protocol.yaml import parse
-    from ...protocol.yaml.writer import dump
-
     root = {**parse(text).root, "name": name}
     exports = "".join(
         f'export {key}="${{{key}-{value}}}"; ' for key, value in PRINT_AT_ONCE.items() if key not in chosen

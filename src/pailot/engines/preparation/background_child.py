@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import time
+from json import dumps, loads
 
 from ...data.job_user import enter
 from ...data.rules import OWN_MACHINE
@@ -48,8 +49,6 @@ class News:
         self._rest = b""
 
     def tell(self, progress: Progress) -> None:
-        from json import dumps
-
         try:
             os.write(self.writer, dumps(progress.to_dict()).encode() + b"\n")
         except (BlockingIOError, BrokenPipeError):
@@ -57,8 +56,6 @@ class News:
 
     def read(self) -> list[Progress]:
         """What was told since the last look."""
-        from json import loads
-
         found = self._rest
         try:
             while piece := os.read(self.reader, 1 << 16):
@@ -130,7 +127,6 @@ class BackgroundChild:
             os.setsid()
             if self.engine.context.many_runs:
                 keep_only((self.result, *keep))
-            from json import dumps
 
             try:
                 first()
@@ -160,8 +156,6 @@ class BackgroundChild:
 
     def read(self) -> Any:
         """What came of it; the child's error is raised here. It may be another user's process: nothing is taken for granted."""
-        from json import loads
-
         try:
             result, problem, unreachable = loads(os.pread(self.result, LONGEST_RESULT_BYTES, 0))
             problem = str(problem)

@@ -6,6 +6,7 @@ A process has one list of children, however many runs it drives: whoever collect
 from __future__ import annotations
 
 import os
+import resource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ class Children:
 
 def keep_only(descriptors: Iterable[int]) -> None:
     """In a child of a process that drives many runs: close what is not its own, locks and pipes of other runs above all."""
-    import resource
-
     before = 2
     for descriptor in sorted({each for each in descriptors if each > before}):
         os.closerange(before + 1, descriptor)

@@ -6,6 +6,7 @@ That a task uses only its own is a convention (CUDA_VISIBLE_DEVICES): a process 
 from __future__ import annotations
 
 import os
+import select
 
 from ...settings import BadSetting, Settings
 from ...values import Value
@@ -94,8 +95,6 @@ class Released:
     """Says that a GPU was given back: `fileno` is readable from then on. Closed at the end of a `with`."""
 
     def __init__(self) -> None:
-        import select
-
         self._epoll = select.epoll()
         self._watched: list[int] = []
         self._set = False

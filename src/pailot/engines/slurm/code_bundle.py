@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import sys
+
+from ...runfolder.removing import remove_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,10 +57,7 @@ def _sources(package: str) -> Iterator[str]:
 
 def _make(package: str, files: list[str], folder: str) -> None:
     """Complete elsewhere, then moved here: nobody sees a part of it."""
-    import py_compile
     import shutil
-
-    from ...runfolder.removing import remove_tree
 
     temporary = f"{folder}.{os.getpid()}.{os.urandom(4).hex()}"
     os.makedirs(os.path.join(temporary, "pailot"), mode=0o700)

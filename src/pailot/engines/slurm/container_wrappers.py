@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from ...data.ml_mounts import CONTAINED
 from ...values import Value
 from ..contract import EngineError
@@ -79,7 +81,6 @@ def _wrapper(role: RolePlan, setting: str, folders: list[str]) -> tuple[str, ...
         devices = (("--device", "nvidia.com/gpu=all") if setting == "podman" else ("--gpus", "all")) if gpu else ()
         alike = ("--rm", "--interactive", "--network=host", "--pid=host", "--ipc=host", *user, *devices, *mounts)
         return ("bash", "-c", _WITH_VARIABLES, setting, *alike, image)
-    import shlex
 
     words = shlex.split(setting)
     if "{image}" not in setting or not words:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import time
@@ -23,6 +24,7 @@ from ..preparation.child_registry import CHILDREN
 from ..traits import SLURM
 from . import cluster_queries, code_bundle, payload, private_part, slurm_cli
 from .container_wrappers import see, wrappers
+from .enter import words
 from .journal_tail import Logs, order_stop
 from .pending_reasons import in_words
 from .private_part import Sealed
@@ -421,8 +423,6 @@ class SlurmEngine(Engine):
             QUEUE.soon()
 
     def _driver_lives(self) -> bool:
-        import fcntl
-
         try:
             descriptor = os.open(os.path.join(self.folder, layout.DRIVER_LOCK), os.O_RDWR | os.O_CLOEXEC)
         except OSError:
@@ -531,8 +531,6 @@ class SlurmEngine(Engine):
         return cluster_queries.script(plan)
 
     def shell_prefix(self, task_folder: str, *, terminal: bool) -> list[str]:
-        from .enter import words
-
         return words(task_folder, terminal=terminal)
 
     def _scancel(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 
 from ...values import Value
 from ..contract import EngineError, Unreachable
@@ -56,7 +57,6 @@ class Command:
         os.write(given, text.encode())
         os.lseek(given, 0, os.SEEK_SET)
         files = [(os.POSIX_SPAWN_DUP2, given, 0), (os.POSIX_SPAWN_DUP2, self._out, 1), (os.POSIX_SPAWN_DUP2, self._err, 2)]
-        import signal
 
         defaults = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)
         try:

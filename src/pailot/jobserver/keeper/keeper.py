@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import _socket as socket
+import fcntl
 import gc
 import heapq
 import json
 import os
+import resource
 import select
 import signal
 import struct
@@ -17,6 +19,7 @@ from ...engines.contract import EngineContext
 from ...engines.preparation.child_registry import CHILDREN
 from ...engines.registry import create as create_engine
 from ...errors import PailotError
+from ...lifecycle import exit_classes
 from ...lifecycle.completion import Verdict
 from ...lifecycle.states import FAILED
 from ...lifecycle.waits import LONGEST_WAIT_SECONDS, capped
@@ -24,11 +27,12 @@ from ...runfolder import journal, layout, plan_codec
 from ...runfolder.atomic_json import DISK_FULL, is_full, keep_reserve, write_record
 from ...runfolder.records import HandedOn, RunRecord, VerdictRecord
 from ...runfolder.stop_reason import claim_stop
-from ...runtime import defects
+from ...runtime import cgroups, defects
 from ...runtime.daemon import daemonize
 from ...runtime.defects import is_of_the_machine
 from ...userruns.driver import Driver, Watcher
 from ...userruns.run_folder import JobFolder
+from ...values import Value
 from . import messages
 
 TYPE_CHECKING = False
@@ -148,8 +152,6 @@ class Keeper:
 
     def listen(self) -> bool:
         """Be reachable; False if this home has a keeper."""
-        import fcntl
-
         self.lock = os.open(os.path.join(self.home, messages.LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -442,7 +444,6 @@ class Keeper:
         """A server of another version has come: another keeper takes our place, our jobs go on to their end."""
         if self.retired:
             return
-        import fcntl
 
         self.retired = True
         aside = os.path.join(self.home, f"keeper-{os.getpid()}.sock")
@@ -542,10 +543,7 @@ def main(home: str, engine: str) -> None:
 
 def _warm_up() -> None:
     """Whatever each shim would else do for itself."""
-    from ...lifecycle import exit_classes
     from ...runfolder import logs, masking  # noqa: F401  # loaded for the children
-    from ...runtime import cgroups  # loaded for the children
-    from ...values import Value
 
     Value.make_all()
     cgroups.available()
@@ -569,8 +567,6 @@ def _drain(descriptor: int) -> None:
 
 def _many_files() -> None:
     """Some descriptors for each job: as many as the system lets us have."""
-    import resource
-
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -7,6 +7,9 @@ entry-point group `pailot.plugins`, which is only looked at for a name the table
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
+
 from .plugin_api import PluginError, Steps
 
 TYPE_CHECKING = False
@@ -34,8 +37,6 @@ def find(name: str) -> Plugin:
     """The plugin with this name."""
     module = _BUILTIN.get(name)
     if module is not None:
-        from importlib import import_module
-
         plugin: Plugin = import_module(f".{module}", __name__).plugin
         return plugin
     for entry in _entry_points(name):
@@ -51,8 +52,6 @@ def exists(name: str) -> bool:
 
 def _entry_points(name: str) -> list[Any]:
     """The installed plugins of a name; they are looked for once, since each look goes through all packages."""
-    import sys
-
     here = tuple(sys.path)
     if here not in _installed:
         from importlib.metadata import entry_points

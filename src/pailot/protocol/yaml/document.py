@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 
 from ...printable import printable
 from ..lazy_regex import pattern
@@ -190,8 +191,6 @@ class Document:
 
     def _split(self) -> list[str]:
         if self._lines is None:
-            from itertools import accumulate
-
             self._lines = self.text.split("\n")
             self._starts = list(accumulate((len(line) + 1 for line in self._lines[:-1]), initial=0))
         return self._lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..js_semantics import to_string
 from ..lazy_regex import pattern
 from . import scalars
 from .cursor import MARKER
@@ -228,12 +229,8 @@ class Flow(Literals):
 
 def _key_text(key: Any) -> str:
     """A key that is not a string, as JavaScript's String() spells it."""
-    from ..js_semantics import to_string
-
     return to_string(key)
 
 
 def _shown(value: Any) -> str:
-    from ..js_semantics import to_string
-
     return f"the text '{value}'" if isinstance(value, str) else to_string(value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 from . import scalars
 from .document import List, Map, new_list, new_map
 
@@ -34,8 +36,6 @@ def _as_null(value: Any) -> None:
 
 
 def _as_binary(value: Any) -> bytes:
-    import base64
-
     if value is None:
         raise ValueError
     text = _as_string(value).replace("\n", "")

@@ -5,6 +5,7 @@ A text is left without quotes only where no reader could take it for anything el
 
 from __future__ import annotations
 
+import base64
 import re
 
 from ..lazy_regex import pattern
@@ -81,8 +82,6 @@ def _scalar(value: Any, indent: str) -> str:
     if isinstance(value, scalars.Timestamp):
         return value.source
     if isinstance(value, bytes):
-        import base64
-
         return f"!!binary '{base64.b64encode(value).decode()}'"
     raise TypeError(f"{type(value).__name__} has no form in YAML")
 

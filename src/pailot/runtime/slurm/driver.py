@@ -15,6 +15,7 @@ import os
 import re
 import select
 import signal
+import sys
 import time
 
 from ...lifecycle import retry, states
@@ -39,6 +40,7 @@ from ...lifecycle.waits import milliseconds
 from ...runfolder import layout
 from ...runfolder.atomic_json import append_line, read_lines, read_record, write_record
 from ...runfolder.records import Placement
+from ...runfolder.removing import remove_tree
 from ...runfolder.stop_reason import claim_stop
 from ..folder_copy import tree
 from . import allocation, step
@@ -200,8 +202,6 @@ class Driver:
 
     def _unsealed(self, data: bytes) -> bytes:
         """By a package of whoever submitted the job, which our Python can load if it is the same as there."""
-        import sys
-
         sys.path.append(self.packages)
         try:
             from cryptography.fernet import Fernet
@@ -389,8 +389,6 @@ class Driver:
 
     def _wait_until_fetched(self) -> None:
         """Our folder goes with us: somebody on the login node has to have a copy, but we do not wait for ever."""
-        from ...runfolder.removing import remove_tree
-
         until = time.monotonic() + float(self.payload.get("fetchSeconds", 0))
         while not os.path.exists(os.path.join(self.root, "fetched.json")):
             left = until - time.monotonic()
@@ -564,8 +562,6 @@ class Runner:
 
     def _unpacking(self, wanted: str) -> list[str]:
         """The step of a node that sees none of our folders: what it needs is the first that it hears from us."""
-        import sys
-
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         with open(os.path.join(self.driver.root, "along.tgz"), "rb") as stream:
             along = stream.read()
@@ -574,8 +570,6 @@ class Runner:
         return ["sh", "-c", unpack.FIND, sys.executable, unpack.STEP, wanted, self.driver.payload["nodeFolder"], name]
 
     def _srun(self, wanted: dict[str, Any], words_in: int, words_out: int) -> int:
-        import sys
-
         role = self.driver.payload["roles"][self.role]
         command = [sys.executable, "-I", "-S", "-B", sys.path[0], "step", json.dumps(wanted)]
         if self.driver.root:
@@ -616,8 +610,6 @@ def ending(state: str, asked: bool) -> Outcome:
 
 
 def _python() -> str:
-    import sys
-
     return "{} ({}.{}.{})".format(sys.executable, *sys.version_info)
 
 

@@ -15,6 +15,7 @@ import signal
 
 from ...runfolder import layout
 from ...runfolder.atomic_json import read_record, write_record
+from ...runfolder.removing import remove_tree
 from ...runfolder.stop_reason import claim_stop
 from .. import processes
 from ..folder_copy.tree import Tree
@@ -248,7 +249,5 @@ def main(words: list[str]) -> int:
     try:
         Step(json.loads(wanted), 0, words_out, roots[0], apart=True).run()
     finally:
-        from ...runfolder.removing import remove_tree
-
         remove_tree(roots[0], ignore_errors=True)
     return 0

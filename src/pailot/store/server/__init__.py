@@ -17,6 +17,7 @@ from .. import StoreError
 from ..index import new_id
 from .accounts import Accounts
 from .database import SQLite
+from .integrity import verify
 from .jobs import Jobs
 from .migrations import check_form, migrate
 from .models import (
@@ -38,6 +39,7 @@ from .models import (
     Token,
     User,
 )
+from .postgres import PostgreSQL
 from .rest import Code, Events, Meta, Outbox
 
 TYPE_CHECKING = False
@@ -115,8 +117,6 @@ class ServerStore:
 
     def verify(self, box: SecretBox | None = None) -> list[str]:
         """Everything that is wrong with what is kept, a line each; with the keys also what is sealed."""
-        from .integrity import verify
-
         return verify(self, box)
 
     def close(self) -> None:
@@ -138,7 +138,5 @@ def _connect(where: str) -> Database:
             raise StoreError(f"{where}: write sqlite:///path, with four slashes where the path begins at the root")
         return SQLite(rest[1:])
     if scheme in ("postgresql", "postgres"):
-        from .postgres import PostgreSQL
-
         return PostgreSQL(where)
     raise StoreError(f"{scheme}: no such kind of database: write a path, sqlite:///path or postgresql://user@host/name")

@@ -6,6 +6,7 @@ Statements are written for both: `?` marks a value, and no text in them holds a 
 
 from __future__ import annotations
 
+import fcntl
 import math
 import os
 import sqlite3
@@ -239,8 +240,6 @@ class SQLite(Database):
             raise self._said(error) from None
 
     def claim(self) -> None:
-        import fcntl
-
         try:
             self._claim = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)

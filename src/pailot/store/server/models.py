@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from ...values import Value
 from .. import StoreError
 
@@ -114,8 +116,6 @@ def tag_mark(tag: str) -> str:
 
 def label_mark(key: str, value: str) -> str:
     """A label as such a mark."""
-    import json
-
     return f"l:{json.dumps([key, value])}"
 
 

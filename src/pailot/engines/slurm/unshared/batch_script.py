@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import os
+import shlex
 
+from ....data import provisions
 from ....runfolder import layout
 from ....runtime.slurm.unshared import unpack
 from ...contract import EngineError
@@ -77,9 +81,6 @@ def script(head: str, code: str, files: str, payload: bytes, private: bytes) -> 
 
     `files` is the folder that `bring_files` made, if there was something to bring.
     """
-    import base64
-    import shlex
-
     packed_for_all = _along(code, files if os.path.isdir(files) else "")
     along = {
         "along.tgz": packed_for_all,
@@ -105,8 +106,6 @@ def bring_files(attempt: Attempt, folder: str) -> None:
     """Make the folder whose content every task finds in its working directory, the job's code; none if there is no code."""
     import shutil
 
-    from ....data import provisions
-
     plan = attempt.plan
     if attempt.context.code:
         shutil.copytree(attempt.context.code, folder, symlinks=True, dirs_exist_ok=True)
@@ -126,7 +125,6 @@ def bring_files(attempt: Attempt, folder: str) -> None:
 
 def _along(code: str, files: str) -> bytes:
     """What every node gets."""
-    import io
     import tarfile
 
     stream = io.BytesIO()
@@ -138,7 +136,6 @@ def _along(code: str, files: str) -> bytes:
 
 
 def _tar(contents: dict[str, bytes]) -> bytes:
-    import io
     import tarfile
 
     stream = io.BytesIO()
