@@ -417,7 +417,7 @@ class Team:
         if not self.policy.may_read(caller, record):  # where its logs are is nobody else's business either
             shown |= {"folder": None, "lastLines": []}
             for task in (task for role in shown["taskRoles"].values() for task in role["tasks"]):
-                task["logs"] = {}
+                task["logs"], task["failedCommand"] = {}, None
         return {**shown, **more}
 
     async def journal(self, caller: Caller | None, job: str) -> list[JournalEvent]:

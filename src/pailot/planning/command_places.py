@@ -11,6 +11,7 @@ from .scripts import bodies
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
 
     from ..protocol.model import Job, Prerequisite, TaskRole
     from ..protocol.yaml.document import Step
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     Path = tuple[Step, ...]
 
 SCRIPTS = ("start", "main", "exit")
+LONGEST_SCRIPT = 16_384
+MOST_COMMANDS = 200
+"""More commands of one script are not kept: to find the place of each takes time at every start."""
 
 
 class PlacedCommand(Value):
@@ -30,6 +34,8 @@ class PlacedCommand(Value):
     """`command 2 of worker`"""
     path: tuple[str | int, ...] = ()
     """Its place in the job file; empty where it is not from there."""
+    is_verdict: bool = False
+    """Whether it is not the command itself, but the line with which a script ends because of it."""
 
 
 def commands_in(job: Job, planned: RolePlan, script: str) -> tuple[PlacedCommand, ...]:
@@ -77,9 +83,15 @@ def _commands(job: Job, role: TaskRole) -> Iterator[tuple[str, Path, str]]:
 def _in_callbacks(job: Job, planned: RolePlan, script: str) -> tuple[PlacedCommand, ...]:
     placed = []
     seen: dict[tuple[str, str], int] = {}
-    for callback, first in bodies(planned.callbacks, script, planned.scripts.start):
+    numbers: dict[int, int] = {}
+    for callback, first, is_body in bodies(planned.callbacks, script, planned.scripts.start):
         key = callback.prerequisite, callback.event
-        seen[key] = seen.get(key, -1) + 1
+        if not is_body:
+            path, exact = _path(job, callback, numbers[id(callback)])
+            name = f"{callback.event} of {callback.prerequisite}"
+            placed.append(PlacedCommand(first, first, name, path[:-1] if exact else path, is_verdict=True))
+            continue
+        numbers[id(callback)] = seen[key] = seen.get(key, -1) + 1
         path, exact = _path(job, callback, seen[key])
         line = first
         for number, text in enumerate(callback.commands):
@@ -120,6 +132,24 @@ def _lists_of(own: Prerequisite, event: str) -> Sequence[tuple[Path, Sequence[st
     key = "preCommands" if event == START else "postCommands"
     if not own.callbacks and isinstance(own.fields.get(key), list):
         found.append(((key,), own.fields[key]))
+    return found
+
+
+def table(job: Job, planned: RolePlan) -> dict[str, Any]:
+    """The commands of a role as they are kept beside the plan: by script, first and last line, name, place, whether to quote it.
+
+    `lines` counts those of each script: one that was masked over several lines cannot be quoted. A long script is left out.
+    """
+    found: dict[str, Any] = {"lines": {}}
+    for script in SCRIPTS:
+        text = getattr(planned.scripts, script)
+        if text and len(text) <= LONGEST_SCRIPT:
+            commands = commands_in(job, planned, script)
+            if len(commands) <= MOST_COMMANDS:
+                found["lines"][script] = text.count("\n")
+                found[script] = [
+                    [each.first, each.last, each.name, job.place(each.path), not each.is_verdict] for each in commands
+                ]
     return found
 
 

@@ -51,7 +51,7 @@ def _main(entrypoint: str, after_start: bool, first: str) -> str:
     return f"{STRICT}{imports}{first}\n{entrypoint}\n"
 
 
-def bodies(callbacks: Sequence[PlannedCallback], script: str, start: str) -> list[tuple[PlannedCallback, int]]:
+def bodies(callbacks: Sequence[PlannedCallback], script: str, start: str) -> list[tuple[PlannedCallback, int, bool]]:
     """The callbacks in a script (`start` or `exit`), and the line of the first command of each; `start` is the start script."""
     starts = [each for each in callbacks if each.event == START]
     exits = [each for each in callbacks if each.event != START]
@@ -59,7 +59,8 @@ def bodies(callbacks: Sequence[PlannedCallback], script: str, start: str) -> lis
     line, found = 1, []
     for part, each in _start_parts(starts, first) if script == "start" else _exit_parts(exits, bool(starts)):
         if each is not None:
-            found.append((each, line + 1))  # after the way to the working directory
+            is_body = not part.endswith("exit $result\n") or part.startswith("cd ")
+            found.append((each, line + is_body, is_body))  # commands stand after the way to the working directory
         line += part.count("\n")
     return found
 
@@ -100,11 +101,12 @@ def _exit_parts(callbacks: Sequence[PlannedCallback], after_start: bool) -> list
     """The script of the exit callbacks, likewise."""
     if not callbacks:
         return []
-    parts: list[tuple[str, PlannedCallback | None]] = [
-        ("#!/bin/bash\n\n# Every callback gets its turn; the first failure is the result.\nresult=0\n", None)
-    ]
+    several = sum(not each.ignore_failure for each in callbacks) > 1
+    begin = f"#!/bin/bash\n\n# Every callback gets its turn; the first failure is the result.\nresult=0{' culprit=0' * several}\n"
+    parts: list[tuple[str, PlannedCallback | None]] = [(begin, None)]
     if after_start:
         parts.append(('[ ! -e "$PAI_EXPORTS_FILE" ] || . "$PAI_EXPORTS_FILE"\n', None))
+    counted: list[PlannedCallback] = []
     for each in exit_order(callbacks):
         outcome = _OUTCOMES[each.event]
         when = f"when the task {outcome}" if outcome else "always"
@@ -113,9 +115,16 @@ def _exit_parts(callbacks: Sequence[PlannedCallback], after_start: bool) -> list
         # No `||` around the subshell: it would switch errexit off inside.
         errexit = "set +o errexit" if each.ignore_failure else "set -o errexit"
         parts += [(f"\n# {each.prerequisite}, {when}{policy}\n{only}(\n{errexit}\n", None), (_body(each), each)]
-        counted = "" if each.ignore_failure else "status=$?; [ $result -ne 0 ] || result=$status\n"
-        parts.append((f")\n{counted}{'fi' + chr(10) if outcome else ''}", None))
-    parts.append(("\nexit $result\n", None))
+        counts = ""
+        if not each.ignore_failure:
+            counted.append(each)
+            blames = f" culprit={len(counted)}" if several else ""
+            counts = f"status=$?; [ $result -ne 0 ] || result=$status{blames}\n"
+        parts.append((f")\n{counts}{'fi' + chr(10) if outcome else ''}", None))
+    # The line at which this script ends tells which callback failed.
+    parts.append(("\n", None))
+    parts += [(f"[ $culprit -ne {number} ] || exit $result\n", each) for number, each in enumerate(counted[:-1], 1)]
+    parts.append(("exit $result\n", counted[-1] if counted else None))
     return parts
 
 

@@ -176,6 +176,10 @@ class Job(Value):
     def task_count(self) -> int:
         return sum(role.instances for role in self.task_roles.values())
 
+    def place(self, path: Sequence[str | int]) -> str:
+        """Where a value stands, in short: `job.yaml:12`, the option that sets it, or nothing where the job is no file."""
+        return self.origin.place(path) if self.origin is not None and path else ""
+
     def problem(self, code: str, message: str, path: Sequence[str | int]) -> Problem:
         """A problem that a later step found in this job, with its place in the file."""
         return self.problems([Finding(code, message, tuple(path))])[0]
@@ -185,6 +189,10 @@ class Job(Value):
         if self.origin:
             return self.origin.locate_all(findings)
         return together(Problem(each.code, printable(each.text()), path=path_text(each.path)) for each in findings)
+
+
+_KEPT_NAME = "job.yaml"
+"""A job that was read from no file is kept under this name."""
 
 
 class Origin:
@@ -236,6 +244,15 @@ class Origin:
             message, source = document.without_secrets(finding.text(meant)), document.shown_line(line)
         message, path = printable(cut(message, LONGEST_MESSAGE)), printable(cut(path, LONGEST_MESSAGE))
         return Problem(finding.code, message, self.file, line, column, path, source, meant)
+
+    def place(self, path: Sequence[str | int]) -> str:
+        """Where a value stands, in short."""
+        steps = self.document.path(path)
+        option = self._option(steps)
+        if option is not None:
+            return option
+        line, _ = self.document.line_and_column(self.document.offset(steps))
+        return f"{_KEPT_NAME if self.file == '-' else self.file}:{line}"
 
     def _option(self, steps: Sequence[str | int]) -> str | None:
         """The option that sets the value at a path, or something that it is part of."""

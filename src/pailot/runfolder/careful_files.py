@@ -91,7 +91,7 @@ def open_own(path: str, flags: int, mode: int = 0o600) -> int:
         os.close(descriptor)
     except Spoilt:
         pass
-    _remove(None, path)
+    remove(None, path)
     return os.open(path, wanted | os.O_EXCL, mode)
 
 
@@ -114,7 +114,7 @@ def private(path: str, flags: int) -> int:
 
 def write_new(folder: int, name: str, data: bytes, mode: int = 0o600) -> None:
     """Put a file into a folder in place of whatever has its name."""
-    _remove(folder, name)
+    remove(folder, name)
     descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
     try:
         rest = memoryview(data)
@@ -128,7 +128,7 @@ def open_fifo(folder: int, name: str, flags: int) -> int:
     """A FIFO in a folder, made if none is there; whatever else has its name makes room. It does not block."""
     try:
         if not stat.S_ISFIFO(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            _remove(folder, name)
+            remove(folder, name)
             os.mkfifo(name, 0o600, dir_fd=folder)
     except FileNotFoundError:
         os.mkfifo(name, 0o600, dir_fd=folder)
@@ -156,7 +156,7 @@ def _steps(path: str, below: str) -> list[str]:
     return steps
 
 
-def _remove(folder: int | None, name: str) -> None:
+def remove(folder: int | None, name: str) -> None:
     try:
         os.unlink(name, dir_fd=folder)
     except FileNotFoundError:

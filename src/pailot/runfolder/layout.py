@@ -78,6 +78,8 @@ STREAMS = (STDOUT, STDERR, ALL)
 ENVIRONMENT = "environment"
 EXPORTS = "exports"
 EXIT = "exit.json"
+SCRIPTS_IN_MEMORY = "script"
+"""While a task runs: where bash finds a script that lies on no disk."""
 INSIDE = "inside"
 """All of this folder that a container can change; `container_init` is the shell program that knows the names in it."""
 

@@ -44,6 +44,14 @@ def is_exit_class(value: object) -> bool:
     return isinstance(value, dict) and all(key in value for key in ("code", "phrase", "type", "reaction"))
 
 
+def is_place_in_script(value: object) -> bool:
+    """The script and the lines of a command that failed."""
+    if not isinstance(value, dict):
+        return False
+    first, last = value.get("firstLine"), value.get("lastLine")
+    return isinstance(value.get("script"), str) and type(last) is int and (first is None or type(first) is int)
+
+
 def _is_state(value: object) -> bool:
     return isinstance(value, str) and value in JOB_STATES
 
@@ -238,16 +246,19 @@ class TaskRecord(Record):
     exit_class: Mapping[str, Any] | None = None
     """OpenPAI's class of this end: code, phrase, type, reaction."""
     last_lines: list[str] = []
+    failed_at: Mapping[str, Any] | None = None
+    """Where the command stands that ended the task: the script, and its first (perhaps) and last line in the plan."""
     until: float | None = None
     """Until when a failed task is kept for inspection; only in held.json."""
 
     _needed = ("outcome",)
-    _rare = ("give_up", "until")
+    _rare = ("give_up", "until", "failed_at")
     _keys = {"exit_class": "class"}
     _checks = {
         "outcome": is_text, "exit_code": is_number, "signal": is_number, "phase": is_text, "reason": is_text, "stop": is_text,
         "give_up": is_flag, "disk_full": is_flag, "out_of_memory": is_flag, "attempt": is_number, "started": is_moment,
         "ended": is_moment, "max_rss_kb": is_number, "exit_class": is_exit_class, "last_lines": is_lines, "until": is_moment,
+        "failed_at": is_place_in_script,
     }  # fmt: skip
 
     @classmethod

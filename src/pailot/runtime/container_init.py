@@ -12,6 +12,9 @@ A signal from outside (`docker kill -s`) does the same: SIGTERM as `term`, SIGUS
 
 from __future__ import annotations
 
+IN_MEMORY = "memory-"
+"""Before the name of a script: the way to one that lies in the container's memory."""
+
 SCRIPT = r"""
 here=$1 memory=$2 work=$3
 exec 5<>"$here/control" 3<"$here/control" 5>&- || exit 125
@@ -75,6 +78,7 @@ run_script() {
   name=$1 script=$here/$1.sh variables=$here/$1.env
   [ ! -e "$memory/$name.env" ] || variables=$memory/$name.env
   [ ! -e "$memory/$name.sh" ] || script=$memory/$name.sh
+  [ ! -e "$here/memory-$name.sh" ] || script=$here/memory-$name.sh
   if [ "$kind" = posix ]; then
     script=${script%.sh}.posix.sh
   fi

@@ -15,7 +15,7 @@ from ..lifecycle import exit_classes
 from ..runfolder import careful_files, layout
 from ..runfolder.atomic_json import read_record, write_record
 from ..runfolder.masking import mask_text
-from . import container_init, docker_api
+from . import container_init, docker_api, script_reading
 from .shim import FAILED, LEFTOVER_SECONDS, SUCCEEDED, Shim, with_secrets
 
 TYPE_CHECKING = False
@@ -251,11 +251,13 @@ class ContainerShim(Shim):
         self._wait(lambda: self.end is not None or self.gone or bool(self.broken or self._stop()) or self._kill_now(), None)
         if self.end is None and not self.gone:
             self._end_script(polite=name != "exit")
-        return self._how_it_ended()
+        end = self._how_it_ended()
+        self._note_failed_command(name, text, end)
+        return end
 
     def _begin_script(self, name: str, text: str, environment: Mapping[str, str]) -> None:
         filled, shown = with_secrets(self.task, text)
-        self._bring(layout.script(name), filled, shown)
+        self._bring_script(layout.script(name), filled, shown)
         if self.shell == "posix":
             self._bring(f"{name}.posix.sh", filled.replace(PIPEFAIL, NO_PIPEFAIL), shown.replace(PIPEFAIL, NO_PIPEFAIL))
         exports = "".join(
@@ -264,6 +266,24 @@ class ContainerShim(Shim):
         self._bring(f"{name}.env", exports, mask_text(exports, self.task.hidden) if self.task.hidden else exports)
         self.end, self.running = None, name
         self._say(f"run {name}")
+
+    def _bring_script(self, script: str, filled: str, shown: str) -> None:
+        """The script of a phase; where bash runs it, through a FIFO, so that it is known how far bash came."""
+        if self.shell != "bash" or (filled != shown and not self._container.memory_folder):
+            self._bring(script, filled, shown)
+        elif filled == shown:
+            careful_files.write_new(self.inside_folder, script_reading.waiting(script), shown.encode("utf-8", "surrogateescape"))
+            careful_files.remove(self.inside_folder, script)
+            self._begin_reading(self.inside_folder, script, filled)
+        else:
+            self._bring(script, filled, shown)
+            link = container_init.IN_MEMORY + script
+            for name in (link, script_reading.waiting(link)):
+                careful_files.remove(self.inside_folder, name)
+            os.symlink(
+                os.path.join(self._container.memory_folder, script), script_reading.waiting(link), dir_fd=self.inside_folder
+            )
+            self._begin_reading(self.inside_folder, link, filled)
 
     def _bring(self, name: str, text: str, shown: str) -> None:
         """A file for the container: on the disk, or in memory if a secret is in it."""

@@ -24,20 +24,20 @@ from ..runfolder.logs import tail
 from ..runfolder.masking import mask_text, text_masker
 from ..runfolder.records import StopRecord, TaskRecord
 from ..runfolder.stop_reason import claim_stop
-from . import cgroups, processes
+from . import cgroups, processes, script_reading
 from .output import Output
 from .shim_events import Teller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, NoReturn
 
     from .task_spec import Task
 
 LEFTOVER_SECONDS = 2.0
-_SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
-"""Those that a shim handles or ignores, and a task must get as they are by default."""
+_SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
+"""Those that a shim, or Python, handles or ignores, and a task must get as they are by default."""
 # Nobody but bash may read the script: what the commands read from is empty.
 _FROM_INPUT = 'exec 9<&0 </dev/null; cd "$PAI_WORK_DIR" && exec bash /dev/fd/9'
 REFERENCE = r"<% \$secrets\.[\s\S]+? %>"
@@ -100,6 +100,9 @@ class Shim:
         self.recorded: TaskRecord | None = None
         self.kept: frozenset[int] = frozenset()
         self.terminated = False
+        self.reading: script_reading.Reading | None = None
+        self.failed_at: dict[str, dict[str, Any]] = {}
+        """By script: the lines of the command that ended it, where that is known."""
         self.exports = -1
         self.exports_path = ""
         self.mark = ""
@@ -183,7 +186,7 @@ class Shim:
 
                 give(task.checkpoint, task.owner, PRIVATE_MODE)  # the way to it is open to all
         began = time.time()
-        self.kept, self.terminated = frozenset(), False
+        self.kept, self.terminated, self.failed_at = frozenset(), False, {}
         environment = {
             **task.environment,
             "FC_TASK_ATTEMPT_ID": str(self.attempt),
@@ -207,6 +210,7 @@ class Shim:
             memory_kill = self._out_of_memory(group)
         finally:
             self._end_everything()
+            self._forget_scripts_in_memory()
             self.output.close()
             if group:
                 group.remove()
@@ -272,24 +276,72 @@ class Shim:
 
     def _run_script(self, name: str, text: str, environment: dict[str, str], group: Any) -> exit_classes.End:
         """One bash process to its end, stopped with grace when a stop is asked for."""
-        path, secret_fd = self._script_file(name, text)
+        path, inherited = self._script_file(name, text)
         try:
             self.status = None
-            self.pid = self._spawn(path, environment, group, secret_fd)
+            self.pid = self._spawn(path, environment, group, inherited)
         except OSError as error:
             self.output.line(f"pailot: cannot start bash: {error.strerror}")
+            self._end_reading()
             return exit_classes.End(127, None)
         finally:
-            if secret_fd is not None:
-                os.close(secret_fd)
+            for descriptor in inherited:
+                os.close(descriptor)
         self._wait(lambda: self.status is not None or bool(self.broken or self._stop()) or self._kill_now(), None)
         if self.status is None:
             self._end_script(polite=name != "exit")
         self.pid = 0
         end = self._how_it_ended()
+        self._note_failed_command(name, text, end)
         if self.task.foreign_stop and signal.SIGTERM in (end.signal, (end.exit_code or 0) - 128):
             self._wait(lambda: bool(self._stop()), FOREIGN_SECONDS)
         return end
+
+    # Which command failed
+
+    def _end_reading(self) -> script_reading.Reached | None:
+        reading, self.reading = self.reading, None
+        if reading is None:
+            return None
+        if reading.descriptor >= 0:
+            self.poller.unregister(reading.descriptor)
+        return reading.finish()
+
+    def _note_failed_command(self, name: str, text: str, end: exit_classes.End) -> None:
+        """Note the lines of the command that ended a script, as they stand in the plan. A line that may be wrong is left out."""
+        filled = self.reading.text if self.reading else ""
+        reached = self._end_reading()
+        if reached is None or end.exit_code == 0 or self.terminated:
+            return
+        found = script_reading.failed_lines(filled, reached, self._is_whole)
+        if found is None or (reached.to_the_end and end.signal is not None):
+            return
+        first, last = found
+        if filled != text:
+            last = script_reading.line_before_secrets(text, REFERENCE, self.task.secrets, last)
+            first = first and script_reading.line_before_secrets(text, REFERENCE, self.task.secrets, first)
+        self.failed_at[name] = {"script": name, "firstLine": first, "lastLine": last}
+
+    def _is_whole(self, text: str) -> bool:
+        """Whether commands end where a text ends. Bash says it, and runs nothing."""
+        try:
+            program = which("bash", self.task.environment.get("PATH", os.defpath))
+            self.status = None
+            self.pid, said = script_reading.start_look(text, program, {processes.MARK: self.mark}, _SIGNALS, self.task.owner)
+        except OSError:
+            return False
+        try:
+            self._wait(lambda: self.status is not None, script_reading.LOOK_SECONDS)
+            # It warns of a here-document without its end, and that is all that it says where it returns 0.
+            return self._looked_well() and os.fstat(said).st_size == 0
+        finally:
+            self.pid = 0
+            os.close(said)
+
+    def _looked_well(self) -> bool:
+        if self.status is None:
+            os.kill(self.pid, signal.SIGKILL)
+        return self.status == 0
 
     def _how_it_ended(self) -> exit_classes.End:
         status = self.status or 0
@@ -331,6 +383,8 @@ class Shim:
             self._begin_hold_command()
         self._wait(lambda: bool(self._stop()) or time.time() >= until, self.task.hold_seconds)
         self._end_held()
+        self._end_reading()
+        self._forget_scripts_in_memory()
         self.output.close()
 
     def _end_held(self) -> None:
@@ -344,10 +398,10 @@ class Shim:
             "PAI_EXPORTS_FILE": self.exports_path,
         }
         self.status = None
-        path, secret_fd = self._script_file("hold", "#!/bin/bash\n" + self.task.hold_command + "\n")
-        self.pid = self._spawn(path, environment, None, secret_fd)
-        if secret_fd is not None:
-            os.close(secret_fd)
+        path, inherited = self._script_file("hold", "#!/bin/bash\n" + self.task.hold_command + "\n")
+        self.pid = self._spawn(path, environment, None, inherited)
+        for descriptor in inherited:
+            os.close(descriptor)
 
     # Records
 
@@ -378,6 +432,7 @@ class Shim:
             max_rss_kb=self.usage_kb,
             exit_class=None if self.broken else classified.to_json(),  # OpenPAI knows no end by a full disk
             last_lines=text.splitlines()[-LAST_LINES:],
+            failed_at=self.failed_at.get(phase) if outcome == FAILED and not self.broken else None,
         )
         self._write_end(os.path.join(self.folder, layout.EXIT), record, durable=False)  # final.json will be
         self.recorded = record
@@ -470,6 +525,10 @@ class Shim:
                 claim_stop(self.task.attempt_folder, "launcher-lost", self.task.grace)
             elif descriptor == self.teller.descriptor:
                 self.teller.serve()
+            elif self.reading is not None and descriptor == self.reading.descriptor:
+                if self.reading.pump():
+                    self.poller.unregister(descriptor)
+                    self.reading.close_writer()
             else:
                 self._served(descriptor, event)
 
@@ -499,16 +558,65 @@ class Shim:
 
     # Starting processes
 
-    def _script_file(self, name: str, text: str) -> tuple[str, int | None]:
-        """Where bash reads the script: a file, or memory when secrets are in it or the file is not its user's to read."""
+    def _script_file(self, name: str, text: str) -> tuple[str, list[int]]:
+        """Where bash reads a script, and the descriptors that it needs for that.
+
+        That is a file, or memory when secrets are in it or the file is not its user's to read.
+        """
         filled, shown = with_secrets(self.task, text)
         path = os.path.join(self.folder, layout.script(name))
-        _write(path, shown, 0o600)
-        if filled == shown and not self.task.owner:
-            return path, None
+        if filled != shown or self.task.owner:
+            _write(path, shown, 0o600)
+            return self._script_in_memory(name, filled)
+        if self.task.script_on_input:
+            _write(path, shown, 0o600)
+            return path, []
+        _write(script_reading.waiting(path), shown, 0o600)
+        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._begin_reading(folder, layout.script(name), filled)
+        finally:
+            os.close(folder)
+        return path, []
+
+    def _script_in_memory(self, name: str, filled: str) -> tuple[str, list[int]]:
         memory = os.memfd_create(name, os.MFD_CLOEXEC)
         os.write(memory, filled.encode())
-        return f"/proc/self/fd/{memory}", memory
+        link = f"/proc/self/fd/{memory}"
+        if self.task.script_on_input:
+            return link, [memory]
+        way = os.path.join(self.folder, layout.SCRIPTS_IN_MEMORY)
+        _make(way)
+        if self.task.owner:
+            os.chmod(way, 0o711)  # noqa: S103  # bash gets there by the descriptor alone
+        folder = os.open(way, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        script = layout.script(name)
+        os.symlink(link, script_reading.waiting(script), dir_fd=folder)
+        self._begin_reading(folder, script, filled)
+        if self.task.owner:
+            return f"/proc/self/fd/{folder}/{script}", [memory, folder]
+        os.close(folder)
+        return os.path.join(way, script), [memory]
+
+    def _begin_reading(self, folder: int, script: str, filled: str) -> None:
+        """Hand a script on while bash reads it."""
+        self.reading = script_reading.begun(folder, script, filled)
+        if self.reading is None:
+            return
+        if self.task.owner:
+            from .rights import give_open
+
+            give_open(self.reading.reader, self.task.owner)
+        self.poller.register(self.reading.descriptor, select.POLLOUT)
+
+    def _forget_scripts_in_memory(self) -> None:
+        way = os.path.join(self.folder, layout.SCRIPTS_IN_MEMORY)
+        try:
+            for name in os.listdir(way):
+                os.unlink(os.path.join(way, name))
+            os.rmdir(way)
+        except OSError:
+            pass  # there was none
 
     def _spawn_here(self, argv: list[str], environment: dict[str, str], stdin: str) -> int:
         """Nothing is to be done between fork and exec, so the kernel need not copy us."""
@@ -547,13 +655,13 @@ class Shim:
         finally:
             os._exit(127)
 
-    def _spawn(self, path: str, environment: dict[str, str], group: Any, secret_fd: int | None) -> int:
+    def _spawn(self, path: str, environment: dict[str, str], group: Any, inherited: Sequence[int]) -> int:
         argv, stdin = [*self.task.wrapper, "bash", path], os.devnull
         if self.task.script_on_input:
             argv, stdin = [*self.task.wrapper, "bash", "-c", _FROM_INPUT], path
         environment = {**environment, processes.MARK: self.mark}  # how they are found if all of ours are killed at once
-        if secret_fd is not None:
-            os.set_inheritable(secret_fd, True)
+        for descriptor in inherited:
+            os.set_inheritable(descriptor, True)
         begin = self._spawn_theirs if self.task.owner else self._spawn_here
         if not group:
             return begin(argv, environment, stdin)

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from ..runfolder.plan_codec import Taken
 
 
+MOST_ROLES_WITH_PLACES = 100
+"""In a job with more roles the command that fails is not named: to find the place of each takes time at every start."""
+
+
 class Recorded(Value):
     """A job in the form in which it is written down."""
 
@@ -130,11 +134,11 @@ def recorded(job: Job, text: str, plan: Plan) -> Recorded:
     hidden = hidden_texts(job, found)
     whole = document(plan.replace(warnings=()))  # which stand in the other form
     if not (hidden or job.secrets.names() or (job.origin is not None and job.origin.overridden)):
-        return Recorded(text, plan=plan.to_json(), document=whole)
+        return Recorded(text, plan=_planned(job, plan), document=whole)
 
     masked = hidden_in_records(job, found)
     mask = text_masker(masked)
-    shown = shown_plan(plan.to_json(), mask)
+    shown = shown_plan(_planned(job, plan), mask)
     kept, taken = masked_document(whole, mask)
     if job.origin is None:
         return Recorded(mask(text), hidden, job.secrets.reveal(), (), shown, kept, taken)
@@ -165,6 +169,17 @@ def _as_written(job: Job, text: str, mask: Callable[[str], str], masked: Sequenc
         return job.name if path == ("name",) else masked_value(path, value, mask, whole)
 
     return with_values_shown(text, shown)
+
+
+def _planned(job: Job, plan: Plan) -> dict[str, Any]:
+    """The plan as it is kept: with the places of its commands, by which the one that fails is named."""
+    from ..planning.command_places import table
+
+    made = plan.to_json()
+    if len(plan.roles) <= MOST_ROLES_WITH_PLACES:
+        for name, role in plan.roles.items():
+            made["taskRoles"][name]["commandPlaces"] = table(job, role)
+    return made
 
 
 def shown_plan(plan: dict[str, Any], mask: Callable[[str], str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from ..lifecycle.completion import Verdict
 from ..lifecycle.waits import capped
 from ..runfolder import journal, layout
 from ..runfolder.atomic_json import DISK_FULL, is_full
+from ..runfolder.failed_command import failed_command
 from ..runfolder.records import Placement, TaskRecord
 from ..runtime import cleanup, processes
 from ..settings import Settings
@@ -24,6 +25,7 @@ from .run_folder import JobFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from ..runfolder.records import VerdictRecord
@@ -187,8 +189,10 @@ def describe(
     over = verdict.state if verdict else ""
     placed = Placement.of(folder.attempt(shown))
     roles = {}
-    for name, role in (plan or folder.plan()).get("taskRoles", {}).items():
-        roles[name] = {"tasks": [_task(folder, shown, name, index, over, placed) for index in range(role["instances"])]}
+    planned = plan or folder.plan()
+    for name, role in planned.get("taskRoles", {}).items():
+        tasks = [_task(folder, planned, shown, name, index, over, placed) for index in range(role["instances"])]
+        roles[name] = {"tasks": tasks}
     return {
         "name": row.name,
         "id": row.id,
@@ -237,6 +241,9 @@ def explain(row: JobRow | JobRecord, folder: JobFolder) -> list[str]:
             return [*lines, f"{row.name} is {row.state}: {row.reason}"]
         return [*lines, f"{row.name} is {folder.state().state or row.state}"]
     lines.append(f"{row.name} is {verdict.state}: {verdict.reason}")
+    command = command_that_failed(folder, verdict)
+    if command:
+        lines.append(command)
     ended = journal.end_of(events, verdict.role, verdict.index)
     if ended is None:
         return lines
@@ -247,6 +254,15 @@ def explain(row: JobRow | JobRecord, folder: JobFolder) -> list[str]:
         lines.append(f"last lines of {ended.named}:")
         lines += [f"    {line}" for line in ended.last_lines]
     return lines
+
+
+def command_that_failed(folder: JobFolder, verdict: VerdictRecord) -> str:
+    """The command that failed the task that decided how a run ended, in the words of the job file; empty if that is not known."""
+    role, index = verdict.role, verdict.index
+    if verdict.state != "FAILED" or role is None or index is None:
+        return ""
+    end = TaskRecord.final(folder.task(max(0, folder.attempts() - 1), role, index))
+    return failed_command(folder.plan(), role, end) if end is not None else ""
 
 
 def held_tasks(folder: JobFolder) -> int:
@@ -262,7 +278,9 @@ def task_attempts(folder: JobFolder, attempt: int, role: str, index: int) -> int
     return layout.begun_attempts(folder.task(attempt, role, index))
 
 
-def _task(folder: JobFolder, attempt: int, role: str, index: int, over: str, placed: Placement) -> dict[str, Any]:
+def _task(
+    folder: JobFolder, plan: Mapping[str, Any], attempt: int, role: str, index: int, over: str, placed: Placement
+) -> dict[str, Any]:
     """One task; `over` is the state in which the run has ended, or empty, `placed` where the tasks of the attempt are."""
     path = folder.task(attempt, role, index)
     final = TaskRecord.final(path)
@@ -281,6 +299,7 @@ def _task(folder: JobFolder, attempt: int, role: str, index: int, over: str, pla
         "signal": end.signal if end else None,
         "reason": reason,
         "class": end.exit_class if end else None,
+        "failedCommand": (failed_command(plan, role, end) or None) if end else None,
         "attempts": count,
         "host": placed.host_of(role, index),
         "ports": placed.ports_of(role, index),

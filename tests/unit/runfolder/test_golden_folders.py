@@ -64,12 +64,14 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def _without_what_was_added(shown: dict[str, Any], verdict: dict[str, Any]) -> dict[str, Any]:
-    """Without what earlier versions did not tell: the task that decided, and its last lines."""
+    """Without what earlier versions did not tell: the task that decided, its last lines, the command that failed."""
     role, index = verdict.get("role"), verdict.get("index")
     task, lines = shown.pop("task"), shown.pop("lastLines")
     assert task == (None if role is None else f"{role}:{index}")
     assert isinstance(lines, list)
     assert role or not lines
+    for each in (each for tasks in shown["taskRoles"].values() for each in tasks["tasks"]):
+        assert each.pop("failedCommand") is None
     return shown
 
 

@@ -10,6 +10,7 @@ from ...engines.registry import check as check_engine
 from ...engines.registry import traits
 from ...loading import plan, read_job, read_text
 from ...loading.shell_syntax import checked
+from ...printable import printable
 from ...userruns.launch import drive_detached, drive_here, prepare
 from ..job_options import add_job_options, changes
 from ..main import FAILED, OK, STOPPED
@@ -104,7 +105,12 @@ def _print_description(prepared: Run) -> None:
 
 
 def _print_verdict(prepared: Run, verdict: VerdictRecord) -> None:
+    from ...userruns.queries import command_that_failed
+
     seconds = verdict.ended - (verdict.started or verdict.ended)
     print(f"pailot: {prepared.plan.name} {verdict.state} after {seconds:.1f} s: {verdict.reason}", file=sys.stderr)
+    command = command_that_failed(prepared.folder, verdict)
+    if command:
+        print(f"pailot: {printable(command)}", file=sys.stderr)
     if verdict.state == "FAILED" and prepared.plan.task_count > 1:
         print(f"pailot: more: pailot why {prepared.id}", file=sys.stderr)
