@@ -28,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check docs bench page metrics soak venv node parts clean
+.PHONY: help run test check docs bench browser page metrics soak venv node parts clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -54,6 +54,13 @@ docs: $(VENV)/.installed-dev ## Check the docs: every example is run, every link
 
 bench: $(VENV)/.installed-dev node $(PEERS)/.installed $(ALIPAI)/.installed ## Measure speed; ARGS go to bench/run.py
 	$(BIN)/python bench/run.py $(ARGS)
+
+browser: $(VENV)/.installed-dev ## Test the web page in a real browser, which is installed on Debian
+	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing chromium" && apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; fi
+	$(INSTALL) --constraint constraints.txt playwright
+	$(BIN)/python -m pytest -q tests/browser $(ARGS)
 
 page: ## Build the third-party code of the web page again, from the versions that are pinned
 	cd page-vendor && npm ci --silent --no-audit --no-fund --ignore-scripts && node build.js
