@@ -58,7 +58,8 @@ class FakeEngine(Engine):
         self.waits = False
         """Whether a start waits until this is changed, or the run is to stop."""
         self.notes: tuple[str, ...] = ()
-        self.descriptor: int | None = None
+        self.sign: int | None = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        """Readable when something was told; a test that makes it None has an engine that must be asked again and again."""
         self.started: list[Attempt] = []
         self.stops: list[Stop] = []
         self.released = self.closed = 0
@@ -75,20 +76,28 @@ class FakeEngine(Engine):
         final = {"outcome": outcome, "exitCode": exit_code, "attempt": 0, "ended": time.time(), **more}
         write_record(os.path.join(self.running.pop((role, index)), layout.FINAL), final, durable=False)
         self._ended.append(Observed(role, index, ENDED, final))
+        self._wake()
 
     def lose(self, role: str, index: int, reason: str = "its node is gone") -> None:
         """A task is gone, and how it ended is not known."""
         del self.running[role, index]
         self._ended.append(Observed(role, index, LOST, {"outcome": "lost", "reason": reason, "exitCode": None}))
+        self._wake()
 
     def tell(self, event: str, **details: Any) -> None:
         """Something happened that is no end: claimed, grown, retry, held, state."""
         self._events.append({"event": event, **details})
+        self._wake()
 
     def decide(self, outcome: Outcome) -> None:
         """The driver beside the tasks has decided; nothing runs any more."""
         self.outcomes[self.started[-1].folder] = outcome
         self.running.clear()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self.sign is not None:
+            os.eventfd_write(self.sign, 1)
 
     # The contract
 
@@ -127,9 +136,14 @@ class FakeEngine(Engine):
         return stands
 
     def changes(self) -> int | None:
-        return self.descriptor
+        return self.sign
 
     def events(self) -> Sequence[Mapping[str, Any]]:
+        if self.sign is not None:
+            try:
+                os.eventfd_read(self.sign)
+            except BlockingIOError:
+                pass  # nothing was told since
         events, self._events = self._events, []
         return events
 
@@ -146,6 +160,9 @@ class FakeEngine(Engine):
 
     def close(self) -> None:
         self.closed += 1
+        sign, self.sign = self.sign, None
+        if sign is not None:
+            os.close(sign)
 
     def observe(self, folder: str) -> Observation:
         return observe_folder(folder).replace(outcome=self.outcomes.get(folder))
