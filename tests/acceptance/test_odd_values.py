@@ -5,6 +5,7 @@ Twenty seconds of it are part of every test run, ten minutes of `make soak`.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -114,7 +115,8 @@ def test_odd_values_beside_a_neighbour(tmp_path: Path) -> None:
             assert server.submit(option.text(waiting, name="calm"), neighbour).status == 202
             wait_for(lambda: server.get("/jobs/neighbour~calm", neighbour).json["jobStatus"]["state"] == "RUNNING")
             keeper, names = (server.home / "keeper.lock").read_text(), list[str]()
-            for number, (option, value) in enumerate(every):
+            # All values of all options, then again in the same order with other neighbours, until the time is over.
+            for number, (option, value) in enumerate(itertools.cycle(every)):
                 name = f"odd{number}"
                 answer = _submit(server, odd, option, value, name)
                 tried[name] = (option.name, value)
