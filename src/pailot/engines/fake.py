@@ -17,6 +17,7 @@ import time
 from ..runfolder import layout
 from ..runfolder.atomic_json import write_record
 from ..runfolder.careful_files import make_folders
+from ..runfolder.records import TaskRecord
 from ..runfolder.stop_reason import claim_stop
 from ..values import Value
 from .contract import Engine, EngineError
@@ -73,15 +74,15 @@ class FakeEngine(Engine):
     def end(self, role: str, index: int, *, outcome: str = "", exit_code: int | None = 0, **more: Any) -> None:
         """A task has ended for good: it has succeeded with exit code 0, and else failed, unless `outcome` says more."""
         outcome = outcome or ("succeeded" if exit_code == 0 else "failed")
-        final = {"outcome": outcome, "exitCode": exit_code, "attempt": 0, "ended": time.time(), **more}
-        write_record(os.path.join(self.running.pop((role, index)), layout.FINAL), final, durable=False)
+        final = TaskRecord(outcome, exit_code=exit_code, attempt=0, ended=time.time(), **more)
+        write_record(os.path.join(self.running.pop((role, index)), layout.FINAL), final.to_json(), durable=False)
         self._ended.append(Observed(role, index, ENDED, final))
         self._wake()
 
     def lose(self, role: str, index: int, reason: str = "its node is gone") -> None:
         """A task is gone, and how it ended is not known."""
         del self.running[role, index]
-        self._ended.append(Observed(role, index, LOST, {"outcome": "lost", "reason": reason, "exitCode": None}))
+        self._ended.append(Observed(role, index, LOST, TaskRecord(LOST, reason=reason)))
         self._wake()
 
     def tell(self, event: str, **details: Any) -> None:

@@ -8,14 +8,11 @@ import os
 from ..lifecycle.states import LAUNCHER_LOST, WAITING
 from ..lifecycle.states import RUNNING as JOB_RUNNING
 from ..runfolder import careful_files, layout
-from ..runfolder.atomic_json import read_record
+from ..runfolder.records import TaskRecord
 from ..values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from ..lifecycle.completion import Outcome
 
 ABSENT, STARTING, RUNNING, ENDED, LOST = "absent", "starting", "running", "ended", "lost"
@@ -29,7 +26,7 @@ class Observed(Value):
     role: str
     index: int
     state: str
-    final: Mapping[str, Any] | None = None
+    final: TaskRecord | None = None
 
 
 class Observation(Value):
@@ -54,14 +51,14 @@ def observe_folder(folder: str) -> Observation:
 
 def observe_task(folder: str, role: str, index: int, *, alive: bool) -> Observed:
     """One task, `alive` while the shim that stands for it is."""
-    final = read_record(os.path.join(folder, layout.FINAL))
+    final = TaskRecord.final(folder)
     if final is not None:
-        return Observed(role, index, LOST if final["outcome"] == LOST else ENDED, final)
+        return Observed(role, index, LOST if final.outcome == LOST else ENDED, final)
     if not os.path.exists(os.path.join(folder, layout.CLAIM)):
         return Observed(role, index, STARTING if alive else ABSENT)
     if alive:
         return Observed(role, index, RUNNING)
-    return Observed(role, index, LOST, {"outcome": "lost", "reason": LOST_WORDS, "stop": LAUNCHER_LOST, "exitCode": None})
+    return Observed(role, index, LOST, TaskRecord(LOST, reason=LOST_WORDS, stop=LAUNCHER_LOST))
 
 
 def is_free(claim: str, *, wait: bool = False) -> bool:

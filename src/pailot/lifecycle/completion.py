@@ -13,7 +13,6 @@ from . import exit_classes, retry, states
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
 
 class RoleRule(Value):
@@ -38,21 +37,6 @@ class TaskEnd(Value):
     """It ended because it was told to, so that it decides nothing."""
     hopeless: bool = False
     """It would only end so again: the disk is full, or our own process beside the task has failed."""
-
-    @classmethod
-    def from_record(cls, role: str, index: int, record: Mapping[str, Any]) -> TaskEnd:
-        """The end of a task as its `final.json` tells it."""
-        outcome = record["outcome"]
-        return cls(
-            role,
-            index,
-            outcome == "succeeded",
-            record.get("exitCode"),
-            record.get("signal"),
-            record.get("reason") or "",
-            outcome == "stopped",
-            bool(record.get("diskFull") or record.get("giveUp")),
-        )
 
 
 class Verdict(Value):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from .records import Check
+    from .records import Check, TaskRecord
 
 SUBMITTED = "submitted"
 WAITING = "waiting"
@@ -160,6 +160,18 @@ class Event(Value):
     @property
     def ended(self) -> float | None:
         return self.details.get("ended")
+
+
+def details_of_end(end: TaskRecord | None) -> dict[str, Any]:
+    """What the journal says of the end of a task, beside the task itself."""
+    if end is None:
+        return {}
+    told = {
+        "outcome": end.outcome, "exitCode": end.exit_code, "signal": end.signal, "reason": end.reason,
+        "class": end.exit_class, "outOfMemory": end.out_of_memory, "lastLines": list(end.last_lines), "started": end.started,
+        "ended": end.ended,
+    }  # fmt: skip
+    return told if end.attempt is None else {**told, "taskAttempt": end.attempt}
 
 
 def read(run: str) -> list[Event]:

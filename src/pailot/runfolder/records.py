@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, ClassVar, Self
 
+    from ..lifecycle.completion import TaskEnd
+
     Check = Callable[[object], bool]
 
 
@@ -260,6 +262,14 @@ class TaskRecord(Record):
         "ended": is_moment, "max_rss_kb": is_number, "exit_class": is_exit_class, "last_lines": is_lines, "until": is_moment,
         "failed_at": is_place_in_script,
     }  # fmt: skip
+
+    def task_end(self, role: str, index: int) -> TaskEnd:
+        """The end as the completion policy counts it."""
+        from ..lifecycle.completion import TaskEnd
+
+        succeeded, stopped = self.outcome == "succeeded", self.outcome == "stopped"
+        hopeless = self.disk_full or self.give_up
+        return TaskEnd(role, index, succeeded, self.exit_code, self.signal, self.reason or "", stopped, hopeless)
 
     @classmethod
     def final(cls, task: str) -> TaskRecord | None:

@@ -26,7 +26,7 @@ from ..lifecycle.attempt_machine import (
     TimePassed,
 )
 from ..lifecycle.claims import Claims
-from ..lifecycle.completion import RoleRule, TaskEnd
+from ..lifecycle.completion import RoleRule
 from ..lifecycle.run_machine import (
     AttemptPrepared,
     AttemptStarted,
@@ -244,13 +244,14 @@ class Driver:
         return self.machine.handle(AllGone(int.from_bytes(os.urandom(2), "big") / 65536))
 
     def _ended(self, attempt: Attempt, claims: Claims, task: Observed) -> None:
-        role, index, final = task.role, task.index, task.final or {}
+        role, index, final = task.role, task.index, task.final
         self._claimed(attempt, claims, role, index)
-        self._happened("task-ended", role=role, index=index, attempt=attempt.number, **_brief(final))
+        self._happened("task-ended", role=role, index=index, attempt=attempt.number, **journal.details_of_end(final))
         if task.state == LOST:
-            self._tell(TaskLost(role, index, final.get("reason", "its shim did not start")))
+            self._tell(TaskLost(role, index, (final.reason if final else None) or "its shim did not start"))
         else:
-            self._tell(TaskEnded(TaskEnd.from_record(role, index, final)))
+            assert final is not None
+            self._tell(TaskEnded(final.task_end(role, index)))
 
     def _listen(self, attempt: Attempt, claims: Claims) -> None:
         """Take in what the engine tells."""
@@ -441,8 +442,3 @@ def _terms(plan: Plan, engine: Engine) -> RunTerms:
         options.retry_delay_seconds,
         publishes=options.channels is not None,
     )
-
-
-def _brief(final: Mapping[str, Any]) -> dict[str, Any]:
-    keep = ("outcome", "exitCode", "signal", "reason", "attempt", "class", "outOfMemory", "lastLines", "started", "ended")
-    return {f"task{key[0].upper()}{key[1:]}" if key == "attempt" else key: final[key] for key in keep if key in final}

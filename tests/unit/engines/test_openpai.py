@@ -15,6 +15,7 @@ from pailot.engines.openpai.engine import OpenpaiEngine
 from pailot.engines.openpai.job_status import read_job
 from pailot.engines.openpai.local_copy import TaskLogs
 from pailot.runfolder.masking import Masker
+from pailot.runfolder.records import TaskRecord
 
 SECRETS = ["hunter2hunter2", "abcdef", "defabcabc"]
 pieces = st.lists(st.one_of(st.sampled_from([s.encode() for s in SECRETS]), st.text("abcdef\nx", max_size=8).map(str.encode)))
@@ -101,7 +102,7 @@ def test_nothing_that_was_told_waits_for_the_next_to_be_told() -> None:
     assert _is_woken(engine)
     assert [event["reason"] for event in engine.events()] == ["it can never start"]
     assert not _is_woken(engine)
-    engine._tell({"event": "task-ended", "role": "main", "index": 0, "final": {"outcome": "succeeded"}})
+    engine._tell({"event": "task-ended", "role": "main", "index": 0, "final": TaskRecord("succeeded")})
     engine.alive()
     assert _is_woken(engine)
 

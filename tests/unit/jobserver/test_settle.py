@@ -127,7 +127,7 @@ def test_a_restart_of_the_machine_is_told_from_a_killed_keeper(tmp_path: Path) -
 
 def test_a_full_disk_is_not_tried_again(tmp_path: Path) -> None:
     stage = begun(tmp_path, job_retries=3)
-    stage.engine.end("worker", 0, outcome="failed", exit_code=None, diskFull=True, reason="no room")
+    stage.engine.end("worker", 0, outcome="failed", exit_code=None, disk_full=True, reason="no room")
     found = settled(stage)
     assert (found.kind, found.verdict.state, found.verdict.reason) == (ENDED, "FAILED", "worker:0: no room")
 

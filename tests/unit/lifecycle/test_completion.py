@@ -248,21 +248,6 @@ def test_an_end_of_a_task_that_the_job_does_not_have_is_refused(stranger: TaskEn
 
 
 @pytest.mark.parametrize(
-    ("record", "end"),
-    [
-        ({"outcome": "succeeded", "exitCode": 0}, TaskEnd("a", 0, True, 0)),
-        ({"outcome": "failed", "exitCode": 3, "reason": "exited with 3"}, TaskEnd("a", 0, False, 3, None, "exited with 3")),
-        ({"outcome": "failed", "signal": 9, "reason": None}, TaskEnd("a", 0, False, None, 9)),
-        ({"outcome": "stopped", "exitCode": 143, "unknown": []}, TaskEnd("a", 0, False, 143, stopped=True)),
-        ({"outcome": "failed", "diskFull": True, "reason": "full"}, TaskEnd("a", 0, False, reason="full", hopeless=True)),
-        ({"outcome": "failed", "giveUp": True, "diskFull": False}, TaskEnd("a", 0, False, hopeless=True)),
-    ],
-)
-def test_an_end_is_read_from_its_record(record: dict[str, object], end: TaskEnd) -> None:
-    assert TaskEnd.from_record("a", 0, record) == end
-
-
-@pytest.mark.parametrize(
     ("why", "limit", "cause", "state", "reason"),
     [
         ("user", None, "stopped", "STOPPED", "stopped by the user"),

@@ -83,7 +83,7 @@ def test_a_lost_task_is_a_failure_of_the_platform_and_costs_no_retry(tmp_path: P
     assert "worker:0 was lost: its node is gone" in stage.happened("job-retry")[0]["reason"]
 
 
-@pytest.mark.parametrize("key", ["diskFull", "giveUp"])
+@pytest.mark.parametrize("key", ["disk_full", "give_up"])
 def test_what_would_fail_again_is_not_tried_again(tmp_path: Path, key: str) -> None:
     stage = Stage(tmp_path, job_retries=3)
     stage.go()

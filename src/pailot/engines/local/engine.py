@@ -11,6 +11,7 @@ from ...lifecycle import exit_classes
 from ...runfolder import layout
 from ...runfolder.atomic_json import DISK_FULL, DISK_FULL_STATUS, claim, write_record
 from ...runfolder.careful_files import make_folders
+from ...runfolder.records import TaskRecord
 from ...runfolder.stop_reason import claim_stop
 from ...runtime import cgroups, cleanup, processes
 from ...runtime.shim import fork_shim, run_and_exit, which
@@ -68,7 +69,7 @@ class LocalEngine(Engine):
         """Tasks whose shims were collected, and that nobody has asked for yet."""
         self._without_space: set[tuple[str, int]] = set()
         """Tasks whose shims could not write down how they ended."""
-        self._unwritten: dict[tuple[str, int], Mapping[str, Any]] = {}
+        self._unwritten: dict[tuple[str, int], TaskRecord] = {}
         """How they ended, as their shims told."""
         self._told: list[Mapping[str, Any]] = []
         self.shown: Sequence[tuple[str, str]] = ()
@@ -165,12 +166,12 @@ class LocalEngine(Engine):
         found = [self._observe_ended(attempt, role, index) for role, index in fresh]
         for number, each in enumerate(found):
             folder = _task_folder(attempt, each.role, each.index)
-            crashed = bool((each.final or {}).get("giveUp"))
+            crashed = each.final is not None and each.final.give_up
             if crashed or (each.state != ENDED and not os.path.exists(os.path.join(folder, layout.FINAL))):
                 self._kill_orphans()
                 cleanup.clean_up(folder, wait=False)
                 found[number] = self._blamed(attempt, each)
-        return sorted(found, key=lambda each: (each.final or {}).get("ended") or 0)
+        return sorted(found, key=lambda each: (each.final.ended if each.final else None) or 0)
 
     def _observe_ended(self, attempt: Attempt, role: str, index: int) -> Observed:
         seen = observe_task(_task_folder(attempt, role, index), role, index, alive=False)
@@ -179,7 +180,7 @@ class LocalEngine(Engine):
         if (role, index) not in self._without_space:
             return seen
         self._take()  # its last words came before its end
-        unknown = {"outcome": "failed", "diskFull": True, "reason": DISK_FULL, "exitCode": None, "ended": time.time()}
+        unknown = TaskRecord("failed", disk_full=True, reason=DISK_FULL, ended=time.time())
         return Observed(role, index, ENDED, self._unwritten.get((role, index), unknown))
 
     def _blamed(self, attempt: Attempt, lost: Observed) -> Observed:
@@ -192,12 +193,10 @@ class LocalEngine(Engine):
         if not number or not may_have or self._ended_them or processes.memory_kills() != self._memory_kills:
             return lost
         words = exit_classes.words(exit_classes.End(None, number))
-        final = {
-            "outcome": "failed", "exitCode": None, "signal": number, "phase": "main", "attempt": 0, "ended": time.time(),
-            "reason": f"the process that keeps it {words}, which only its own user can have done",
-        }  # fmt: skip
+        reason = f"the process that keeps it {words}, which only its own user can have done"
+        final = TaskRecord("failed", signal=number, phase="main", reason=reason, attempt=0, ended=time.time())
         try:
-            write_record(os.path.join(_task_folder(attempt, lost.role, lost.index), layout.FINAL), final, durable=False)
+            write_record(os.path.join(_task_folder(attempt, lost.role, lost.index), layout.FINAL), final.to_json(), durable=False)
         except OSError:
             pass  # the disk is full; what counts is what is returned
         return Observed(lost.role, lost.index, ENDED, final)
@@ -215,7 +214,9 @@ class LocalEngine(Engine):
     def _take(self) -> None:
         for event in self.channel.take():
             if event["event"] == "unwritten":
-                self._unwritten[event["role"], event["index"]] = event["end"]
+                end = TaskRecord.from_json(event["end"])
+                if end is not None:
+                    self._unwritten[event["role"], event["index"]] = end
             else:
                 self._told.append(event)
 

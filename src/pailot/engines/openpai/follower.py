@@ -324,6 +324,6 @@ class Follower(threading.Thread):
             if task.is_final:
                 known = (record.get("taskRoles") or {}).get(task.role, {}).get("tasks", [])
                 exact: dict[str, Any] = next((each for each in known if each["index"] == task.index), {})
-                final = self.mirror.finish(task, exact).to_json()
+                final = self.mirror.finish(task, exact)
                 self.tell({"event": "task-ended", "role": task.role, "index": task.index, "final": final})
         self.tell({"event": "over", "seen": seen})

@@ -13,6 +13,7 @@ from ...lifecycle.states import FAILED, RUNNING, UNKNOWN, WAITING
 from ...runfolder import layout
 from ...runfolder.atomic_json import read_lines, read_record, write_record
 from ...runfolder.journal import Tail
+from ...runfolder.records import TaskRecord
 from ...runtime.slurm.driver import ending
 from ...settings import Settings
 from ..contract import Engine, EngineError
@@ -345,7 +346,9 @@ class SlurmEngine(Engine):
             self.notice.watch(self.logs.path(*key))
             self.states[key[:2]] = Observed(*key[:2], TASK_RUNS)
         elif kind == "task":
-            seen = Observed(entry["role"], entry["index"], ENDED if entry["state"] == "ended" else LOST, entry["final"])
+            seen = Observed(
+                entry["role"], entry["index"], ENDED if entry["state"] == "ended" else LOST, TaskRecord.from_json(entry["final"])
+            )
             self.states[seen.role, seen.index] = seen
             if not known:
                 self.ends.append(seen)
@@ -478,7 +481,7 @@ class SlurmEngine(Engine):
 
     def _observed(self) -> tuple[Observed, ...]:
         """What is known of each task; one that ran when its allocation ended is lost."""
-        lost = {"outcome": "lost", "reason": "its allocation ended", "exitCode": None}
+        lost = TaskRecord(LOST, reason="its allocation ended")
         return tuple(
             Observed(seen.role, seen.index, LOST, lost) if self.over and seen.state == TASK_RUNS else seen
             for seen in self.states.values()

@@ -35,11 +35,11 @@ from ...lifecycle.attempt_machine import (
     TaskLost,
     TimePassed,
 )
-from ...lifecycle.completion import Outcome, RoleRule, TaskEnd, Verdict
+from ...lifecycle.completion import Outcome, RoleRule, Verdict
 from ...lifecycle.waits import milliseconds
 from ...runfolder import layout
 from ...runfolder.atomic_json import append_line, read_lines, read_record, write_record
-from ...runfolder.records import Placement
+from ...runfolder.records import Placement, TaskRecord
 from ...runfolder.removing import remove_tree
 from ...runfolder.stop_reason import claim_stop
 from ..folder_copy import tree
@@ -299,16 +299,16 @@ class Driver:
             event.pop("lastLines", None)
             self._note(**event)
 
-    def ended(self, runner: Runner, final: dict[str, Any] | None) -> None:
+    def ended(self, runner: Runner, final: TaskRecord | None) -> None:
         """A task has ended for good; without a record it was lost."""
         role, index = runner.role, runner.index
         if final is None:
-            final = {"outcome": "lost", "reason": "its step ended without a record", "exitCode": None}
-            self._note("task", role=role, index=index, state="lost", final=final)
-            self._tell(TaskLost(role, index, final["reason"]))
+            reason = "its step ended without a record"
+            self._note("task", role=role, index=index, state="lost", final=TaskRecord("lost", reason=reason).to_json())
+            self._tell(TaskLost(role, index, reason))
         else:
-            self._note("task", role=role, index=index, state="ended", final=final)
-            self._tell(TaskEnded(TaskEnd.from_record(role, index, final)))
+            self._note("task", role=role, index=index, state="ended", final=final.to_json())
+            self._tell(TaskEnded(final.task_end(role, index)))
 
     def never_started(self, runner: Runner) -> None:
         """srun could not start a step, time after time."""
@@ -493,7 +493,7 @@ class Runner:
             elif event["event"] == "piece":
                 tree.put(self.driver.folder, event["path"], event["offset"], binascii.a2b_base64(event["data"]))
             elif event["event"] == "final":
-                self._ended(event["final"])
+                self._ended(TaskRecord.from_json(event["final"]))
             else:
                 self.driver.happened(self, event)
 
@@ -528,10 +528,10 @@ class Runner:
         self.pid = 0
         if self.over or self.driver.stop:
             if not self.over and self.begun:
-                self._ended(read_record(os.path.join(self.folder, layout.FINAL)))
+                self._ended(TaskRecord.final(self.folder))
             return
         if self.begun:
-            self._ended(read_record(os.path.join(self.folder, layout.FINAL)))
+            self._ended(TaskRecord.final(self.folder))
         else:
             seconds = retry.launch_delay(self.tries)
             if seconds is None:
@@ -539,7 +539,7 @@ class Runner:
             else:
                 self.again_at = time.monotonic() + seconds
 
-    def _ended(self, final: dict[str, Any] | None) -> None:
+    def _ended(self, final: TaskRecord | None) -> None:
         if not self.over:
             self.over = True
             self.driver.ended(self, final)
