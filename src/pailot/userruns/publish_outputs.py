@@ -42,6 +42,7 @@ def publish(
 ) -> Steps[Published]:
     """Steps of a driver. Other runs of the same driver go on meanwhile; on a server it is done as the job's user."""
     whose = Whose(context.rules, context.run_as, tuple(channels.targets.values()))
+    seen = _seen_as_ml(attempt)  # found with our own rights: the job's user may not list the folders of the tasks
     news, told = News(), False
 
     def asked() -> bool:
@@ -54,7 +55,7 @@ def publish(
             _give_journal(attempt, context.run_as)
 
     child = BackgroundChild(
-        lambda: _publish(channels, attempt, context, news), engine, keep=(news.writer,), whose=whose, first=first
+        lambda: _publish(channels, attempt, seen, context, news), engine, keep=(news.writer,), whose=whose, first=first
     )
     try:
         yield from beside(child, asked, news, hear, CLEANING_SECONDS)
@@ -95,7 +96,7 @@ def _give_journal(attempt: str, run_as: str) -> None:
     os.close(held)
 
 
-def _publish(channels: Channels, attempt: str, context: LaunchContext, news: News) -> dict[str, object]:
+def _publish(channels: Channels, attempt: str, seen: list[str], context: LaunchContext, news: News) -> dict[str, object]:
     from ..data.upload import publish
 
     _clean_earlier(attempt, context.rules)
@@ -104,14 +105,12 @@ def _publish(channels: Channels, attempt: str, context: LaunchContext, news: New
         notes = publish(channels.targets, folder, context.cwd, _journal(attempt), news.tell, context.rules)
     except PailotError as error:
         return {"error": str(error), "notes": []}
-    return {"error": "", "notes": [*notes, *left_behind(channels, _seen_as_ml(attempt))]}
+    return {"error": "", "notes": [*notes, *left_behind(channels, seen)]}
 
 
 def _seen_as_ml(attempt: str) -> list[str]:
     """The folders that tasks saw as /ml; what they share first."""
-    tasks = os.path.join(attempt, layout.TASKS)
-    each = sorted(os.listdir(tasks)) if os.path.isdir(tasks) else []
-    return [os.path.join(attempt, layout.ML), *(os.path.join(tasks, name, layout.ML) for name in each)]
+    return [os.path.join(each, layout.ML) for each in (attempt, *sorted(layout.begun_tasks(attempt)))]
 
 
 def _clean_earlier(attempt: str, rules: Rules) -> None:
