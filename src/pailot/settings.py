@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 
 from .errors import PailotError, suggestion
 from .values import Value
@@ -257,3 +258,14 @@ def _check_finite(value: Any, where: str) -> None:
             _check_finite(each, where)
     elif isinstance(value, float) and not abs(value) < float("inf"):
         raise BadSetting(f"{where}: {value} is no finite number")
+
+
+def current_user() -> str:
+    """The name of the current user, in the form that a job's owner may have."""
+    user = os.environ.get("LOGNAME") or os.environ.get("USER") or ""
+    if not user:
+        try:
+            user = pwd.getpwuid(os.getuid()).pw_name
+        except KeyError:
+            user = f"uid{os.getuid()}"
+    return "".join(c if c.isalnum() or c in "._-" else "-" for c in user)

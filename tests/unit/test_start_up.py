@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from .views.folders import FolderOfARun
+
 HELLO = Path(__file__).parents[2] / "examples" / "hello" / "job.yaml"
 NEVER = set(
     "asyncio importlib.metadata msgspec dataclasses typing inspect yaml sqlite3 http.client urllib.request ssl tomllib".split()
@@ -34,6 +36,19 @@ def test_the_version_costs_next_to_nothing() -> None:
 @pytest.mark.parametrize("command", ["validate", "plan"])
 def test_quick_commands_load_nothing_heavy(command: str) -> None:
     assert imported_by(command, str(HELLO)) & (NEVER - baseline()) == set()
+
+
+@pytest.mark.parametrize("arguments", [("ps",), ("show", "demo"), ("logs", "demo"), ("events", "demo"), ("why", "demo")])
+def test_looking_at_a_run_reads_no_job_file(arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAILOT_HOME", str(tmp_path))
+    monkeypatch.setenv("PAILOT_SERVER", "none")
+    run = FolderOfARun(tmp_path)
+    run.prints(b"x\n")
+    run.ends()
+    run.view.record()  # which brings the index up to date
+    loaded = imported_by(*arguments)
+    assert loaded & (NEVER - baseline()) == set()
+    assert loaded & {"pailot.protocol", "pailot.loading", "pailot.client.api", "threading", "ctypes"} == set()
 
 
 def test_import_pailot_loads_one_module() -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 FINAL = frozenset(("SUCCEEDED", "FAILED", "STOPPED"))
 V2 = "/api/v2"
+MOST_FOLLOWED = 200
+"""The number of tasks of a job whose logs are followed at once: each needs a connection of its own."""
 UPLOAD_TIMEOUT = 3600.0
 
 

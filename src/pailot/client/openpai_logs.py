@@ -7,6 +7,7 @@ from .http import Http
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import TypeAlias
 
     from .api import Client
@@ -57,6 +58,16 @@ class LogPlaces:
             else:
                 return reply.body if reply.status == 206 else reply.body[offset : offset + PIECE]
         return b""
+
+    def new(self, where: Where, stream: str, offset: int) -> Iterator[bytes]:
+        """All that is there from an offset on, piece by piece."""
+        while stream in self.names(where):
+            data = self.read(where, stream, offset)
+            if data:
+                yield data
+            if len(data) < PIECE:
+                return
+            offset += len(data)
 
     def tail(self, where: Where) -> bytes:
         """The last 16 KiB of what a task printed."""

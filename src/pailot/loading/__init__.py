@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import sys
 
 from ..errors import PailotError
@@ -17,6 +16,7 @@ from ..protocol.model import Origin
 from ..protocol.overrides import BadOverride, Override, parse_path
 from ..protocol.problems import Finding, in_order, path_text
 from ..protocol.yaml import LIMITS
+from ..settings import current_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,17 +107,6 @@ def changes_from(
         if value is not None:
             changes.append(Override(path, value, option))
     return changes
-
-
-def current_user() -> str:
-    """The name of the current user, in the form that a job's owner may have."""
-    user = os.environ.get("LOGNAME") or os.environ.get("USER") or ""
-    if not user:
-        try:
-            user = pwd.getpwuid(os.getuid()).pw_name
-        except KeyError:
-            user = f"uid{os.getuid()}"
-    return "".join(c if c.isalnum() or c in "._-" else "-" for c in user)
 
 
 def _with_code_folder_checked(job: Job) -> Job:

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from .cancellation import Quit
     from .log_pieces import Line, Piece
 
-MOST_FOLLOWED = 200
-"""The number of tasks that are followed at once, where each needs a connection of its own."""
-
 
 class Which(Value):
     """Whose output is wanted. None: of every role, every task, the latest attempt of the job, every attempt of a task."""

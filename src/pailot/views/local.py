@@ -6,9 +6,9 @@ import os
 import time
 
 from ..errors import NoSuchRun, PailotError
-from ..loading import current_user
 from ..runfolder import journal, layout
 from ..runfolder.logs import Reader
+from ..settings import current_user
 from ..userruns import queries, reattach
 from ..userruns.run_folder import JobFolder
 from .base import View, Why, attempts_wanted, no_attempt, settled, tasks_in

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from ..client.errors import NotFound, Refused, Unreachable, WireError
-from ..client.openpai_logs import PIECE, LogPlaces
+from ..client.openpai_logs import LogPlaces
 from ..client.sse import PATIENCE
 from ..engines.openpai.job_status import read_job, role_key
 from ..errors import NoSuchRun
@@ -38,6 +38,14 @@ def labels_in(root: Any) -> dict[str, str]:
     """The labels in a job file, of which the server knows nothing else."""
     options = (root.get("extras") or {}).get("pailot") or {}
     return dict(options.get("labels") or {})
+
+
+def labels_in_file(view: View) -> dict[str, str]:
+    """The labels in the job file of a run; none where the server does not tell it."""
+    try:
+        return labels_in(parse(view.file()).root)
+    except (Refused, YamlError):
+        return {}  # it is not told, or not of this version
 
 
 class OpenpaiView(View):
@@ -206,14 +214,9 @@ def _new(places: LogPlaces, where: Where, stream: str, offsets: dict[tuple[Where
     """What is new in the streams that are wanted; an OpenPAI has them one by one, or both together."""
     names = places.names(where)
     for name in ("stdout", "stderr") if stream == "all" and "all" not in names else (stream,):
-        while name in names:
-            offset = offsets.get((where, name), 0)
-            data = places.read(where, name, offset)
-            offsets[where, name] = offset + len(data)
-            if data:
-                yield name, data
-            if len(data) < PIECE:
-                break
+        for data in places.new(where, name, offsets.get((where, name), 0)):
+            offsets[where, name] = offsets.get((where, name), 0) + len(data)
+            yield name, data
 
 
 def _own_code(status: Mapping[str, Any], told: int | None) -> int | None:

@@ -7,12 +7,11 @@ import time
 from itertools import chain
 from queue import SimpleQueue
 
-from ..client.api import V2
+from ..client.api import MOST_FOLLOWED, V2
 from ..client.errors import NotFound, Refused, Unreachable, WireError
 from ..errors import NoSuchRun, PailotError
 from ..lifecycle.states import FINAL_JOB_STATES, WAITING
-from ..protocol.yaml import YamlError, parse
-from .base import MOST_FOLLOWED, View, Why, attempts_wanted, no_attempt, settled, tasks_in
+from .base import View, Why, attempts_wanted, no_attempt, settled, tasks_in
 from .cancellation import Quit
 from .connections import Connections
 from .log_pieces import Piece
@@ -345,12 +344,9 @@ def _labels(view: View, item: Mapping[str, Any]) -> Mapping[str, str]:
     """Of a job of the list; an OpenPAI knows nothing of them, but keeps the job file."""
     if "labels" in item:
         return dict(item["labels"])
-    from .openpai import labels_in
+    from .openpai import labels_in_file
 
-    try:
-        return labels_in(parse(view.file()).root)
-    except (Refused, YamlError):
-        return {}  # it is not told, or not of this version
+    return labels_in_file(view)
 
 
 def _row(item: dict[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pailot.lifecycle.completion import Verdict
-from pailot.loading import current_user
 from pailot.runfolder.logs import LogWriter
 from pailot.runfolder.records import RunRecord
+from pailot.settings import current_user
 from pailot.store.index import JobRow, new_id
 from pailot.userruns.queries import open_index
 from pailot.userruns.run_folder import JobFolder

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pailot.client.api import MOST_FOLLOWED
 from pailot.errors import NoSuchRun, PailotError
-from pailot.views import base
 from pailot.views.base import Which
 from pailot.views.cancellation import Quit
 from pailot.views.connections import Connections
@@ -132,7 +132,7 @@ def test_several_logs_at_once(server: FakeServer) -> None:
 
 
 def test_too_many_logs_are_refused_before_anything_is_opened(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.answers[f"GET {JOB}/record"] = record(base.MOST_FOLLOWED + 1)
+    server.answers[f"GET {JOB}/record"] = record(MOST_FOLLOWED + 1)
     with pytest.raises(PailotError, match="201 tasks are too many to follow at once; name a role and an index"):
         followed(server.view)
     assert server.asked == ["ann~demo/record"]

@@ -9,10 +9,10 @@ import sys
 from ... import credentials
 from ...engines.registry import create, traits_of_run
 from ...errors import PailotError
-from ...loading import current_user
 from ...runfolder import layout
 from ...runtime.container_shim import entering
 from ...runtime.shim import read_environment
+from ...settings import current_user
 from ...userruns.queries import find, task_attempts
 from ..main import OK
 

@@ -7,7 +7,7 @@ import sys
 
 from ...client.credentials import NONE, Login, chosen, normal, remember
 from ...errors import PailotError
-from ...loading import current_user
+from ...settings import current_user
 from ..main import OK
 from ..server_option import print_json, read_password
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 
+from ...client.api import MOST_FOLLOWED
 from ...client.errors import NotFound, Refused, Unreachable, WireError
 from ...errors import PailotError
 from ...lifecycle.states import UNKNOWN, WAITING
@@ -28,8 +29,6 @@ QUICK, SLOW, GROWTH = 0.25, 5.0, 1.5
 """Seconds between two looks: after something has happened, at most, and how they grow."""
 TOLD = 15.0
 """The same where the server tells: only in case something was missed."""
-FOLLOWED = 16
-"""So many tasks' logs are followed live; those of more are looked at in turn."""
 GONE_AFTER = 5
 """So often in a row a server must say that it does not know the job before that is believed."""
 
@@ -174,7 +173,7 @@ class Follower(threading.Thread):
             self.poke.wait(max(TOLD, self._interval) if self._is_told() else self._interval)
 
     def _is_told(self) -> bool:
-        return self.live and len(self.roles) > 0 and sum(self.roles.values()) <= FOLLOWED and self._state != UNKNOWN
+        return self.live and len(self.roles) > 0 and sum(self.roles.values()) <= MOST_FOLLOWED and self._state != UNKNOWN
 
     def _kind_of_logs(self, client: Client) -> PailotLogs | OpenpaiLogs:
         """A Pailot has records; whoever does not know them is an OpenPAI."""
@@ -266,7 +265,7 @@ class Follower(threading.Thread):
     def _watch(self, task: TaskSeen, logs: PailotLogs | OpenpaiLogs) -> None:
         """Follow the log of a task, only to be told that there is something to fetch."""
         key = (task.role, task.index)
-        if key in self._watched or not isinstance(logs, PailotLogs) or sum(self.roles.values()) > FOLLOWED:
+        if key in self._watched or not isinstance(logs, PailotLogs) or sum(self.roles.values()) > MOST_FOLLOWED:
             return
         self._watched.add(key)
         threading.Thread(target=self._watch_log, args=(task,), daemon=True, name=f"log of {task.role}:{task.index}").start()

@@ -61,14 +61,11 @@ class OpenpaiLogs:
         self._without_all = ALL not in names
         grown = False
         for stream in STREAMS:
-            while stream in names:
-                try:
-                    data = self._places.read(where, stream, logs.offset(stream))
-                except Refused:
-                    break  # the next look asks anew where it is
-                grown |= logs.add(stream, data, also_all=self._without_all)
-                if len(data) < PIECE:
-                    break
+            try:
+                for data in self._places.new(where, stream, logs.offset(stream)):
+                    grown |= logs.add(stream, data, also_all=self._without_all)
+            except Refused:
+                continue  # the next look asks anew where it is
         return grown
 
     def flush(self, logs: TaskLogs) -> bool:
