@@ -28,6 +28,8 @@ COMMANDS = {
     "why": "why a run is in the state it is in",
     "tag": "tags of a job on a server",
     "enter": "a shell in the folder of a task, with its environment",
+    "cp": "copies files of a task to this machine, or back",
+    "forward": "a port of a task (TensorBoard, a notebook) on this machine",
     "gc": "remove old runs",
     "validate": "check job files; every problem at once",
     "plan": "show exactly what each task of a job would run",

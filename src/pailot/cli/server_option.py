@@ -36,6 +36,12 @@ def runs_of(args: Namespace) -> LocalRuns | ServerRuns:
     return ServerRuns(Connections(login.server, login.token, login.user))
 
 
+def client_of(args: Namespace) -> Client | None:
+    """The API of that server; None for the runs of this machine."""
+    connections = runs_of(args).connections
+    return None if connections is None else connections.mine
+
+
 def need_server(args: Namespace) -> ServerRuns:
     """The same, where nothing can be done without a server."""
     runs = runs_of(args)

@@ -9,16 +9,17 @@ from ..progress import Meter
 from ..values import Value
 from . import sse
 from .errors import Denied, NotFound, NotTheApi, Redirected, Refused, Unreachable, WireError
-from .http import TIMEOUT, Http
+from .http import TIMEOUT, Http, NotSent, Reply, refusal, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any, Self
+    from http.client import HTTPResponse
+    from typing import IO, Any, Self
 
     from ..progress import Progress
     from .code_archive import Packed
-    from .http import Reply
+    from .sockets import WebSocket
     from .sse import Event
 
 FINAL = frozenset(("SUCCEEDED", "FAILED", "STOPPED"))
@@ -371,6 +372,61 @@ class Client:
                 yield LogPiece(*where, int(piece["offset"]), str(piece["text"]), event.id, missing)
 
     # Code folders
+
+    # Tasks
+
+    def open_shell(self, job: str, role: str, index: int) -> WebSocket:
+        """A shell beside a task of one's own; `docs/reference/rest-api.md` says what is sent over it."""
+        from .sockets import connect
+
+        return connect(self.http.clone(), f"{self._task(job, role, index)}/shell")
+
+    def open_port(self, job: str, role: str, index: int, port: str) -> WebSocket:
+        """A connection to a port of a task of one's own, by its number or its label."""
+        from .sockets import connect
+
+        return connect(self.http.clone(), f"{self._task(job, role, index)}/ports/{_part(port)}/connection")
+
+    def task_ports(self, job: str, role: str, index: int) -> dict[str, Any]:
+        """The ports of a task: `given` by their labels, and those that it is `listening` on."""
+        return self._get(self._task(job, role, index).removeprefix(V2) + "/ports")
+
+    def describe_file(self, job: str, role: str, index: int, path: str, mark: str = "") -> dict[str, Any]:
+        """What is at a path below the working directory of a task: `kind`, `size`, `version`; and how much of a copy is there."""
+        query = _query({"path": path, "describe": "true", "mark": mark or None})
+        return self._get(self._task(job, role, index).removeprefix(V2) + f"/files{query}")
+
+    def read_file(self, job: str, role: str, index: int, path: str, offset: int = 0, *, archive: bool = False) -> HTTPResponse:
+        """A file from an offset on, or a folder as a tar archive; the caller reads it to its end."""
+        from http.client import HTTPException
+
+        query = _query({"path": path, "offset": offset, "archive": "true" if archive else None})
+        http = self.http.clone()
+        try:
+            response = http.send("GET", f"{self._task(job, role, index)}/files{query}")
+        except (OSError, HTTPException) as error:
+            raise Unreachable(f"{http.server} cannot be reached: {words(error)}") from None
+        except NotSent as error:
+            raise Unreachable(f"{http.server} cannot be reached: {words(error.cause)}") from None
+        if response.status >= 400:
+            headers = {name.lower(): value for name, value in response.getheaders()}
+            raise refusal(Reply(response.status, headers, response.read()), http.server)
+        return response
+
+    def write_file(self, job: str, role: str, index: int, path: str, body: IO[bytes], **about: Any) -> dict[str, Any]:
+        """Write a file from an offset on, or with `archive` a folder from a tar archive."""
+        http = self.http.clone()
+        http.retries = 0  # what was read of the body is gone
+        path = f"{self._task(job, role, index)}/files{_query({'path': path, **about})}"
+        try:
+            reply = http.request("PUT", path, body, {"Content-Type": "application/octet-stream"}, timeout=UPLOAD_TIMEOUT)
+        finally:
+            http.close()
+        found: dict[str, Any] = reply.json()
+        return found
+
+    def _task(self, job: str, role: str, index: int) -> str:
+        return f"{V2}/jobs/{_part(job)}/tasks/{_part(role)}/{index}"
 
     def has_code(self, sha256: str) -> bool:
         try:

@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from http.client import HTTPConnection, HTTPResponse
+    from socket import socket
     from typing import IO, Any
     from urllib.parse import SplitResult
 
@@ -257,8 +258,15 @@ class Http:
         if connection is not None:
             connection.close()
 
-    def _connect(self) -> HTTPConnection:
-        """To the server, or to the proxy: https by a tunnel, where it sees no token."""
+    def open_way(self) -> socket:
+        """A new connection to the server, encrypted where the address says so; the caller uses and closes it."""
+        connection = self._connect(tunnel=True)
+        way: socket = connection.sock
+        way.settimeout(None)
+        return way
+
+    def _connect(self, *, tunnel: bool = False) -> HTTPConnection:
+        """To the server, or to the proxy: https, and whatever is to be a `tunnel`, where it sees no token."""
         from http.client import HTTPConnection, HTTPSConnection
 
         try:
@@ -273,6 +281,8 @@ class Http:
                 connection.set_tunnel(self.host, self.port or 443, proxy.headers())
         else:
             connection = HTTPConnection(host, port, timeout=CONNECT_TIMEOUT)
+            if proxy and tunnel:
+                connection.set_tunnel(self.host, self.port or 80, proxy.headers())
         try:
             connection.connect()
         except OSError as error:

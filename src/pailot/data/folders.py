@@ -124,7 +124,7 @@ def open_file(real: str, rules: Rules) -> int:
     if not rules.server:
         return os.open(real, os.O_RDONLY | os.O_CLOEXEC)
     with hold(os.path.dirname(real), rules) as parent:
-        return _open_regular(os.path.basename(real), parent.descriptor)
+        return open_regular_at(os.path.basename(real), parent.descriptor)
 
 
 def copy_tree(source: str, parent: Held, name: str, count: Callable[[int], object]) -> None:
@@ -161,7 +161,7 @@ def _copy(origin: int, target: int, count: Callable[[int], object]) -> None:
 def _copy_file(name: str, origin: int, target: int, seen: os.stat_result, count: Callable[[int], object]) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with (
-        open(_open_regular(name, origin), "rb", buffering=0) as stream,
+        open(open_regular_at(name, origin), "rb", buffering=0) as stream,
         open(os.open(name, flags, 0o600, dir_fd=target), "wb", buffering=0) as out,
     ):
         while chunk := stream.read(CHUNK_BYTES):
@@ -173,7 +173,7 @@ def _copy_file(name: str, origin: int, target: int, seen: os.stat_result, count:
         os.fchmod(out.fileno(), stat.S_IMODE(seen.st_mode) & 0o777)
 
 
-def _open_regular(name: str, folder: int) -> int:
+def open_regular_at(name: str, folder: int) -> int:
     """Never blocks, as a pipe would, and never opens a device."""
     if not stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode):
         raise NotAllowed(f"{name}: it is no file")

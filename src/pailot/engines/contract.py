@@ -5,14 +5,18 @@ An engine is handed one attempt of a job and is then observed; it is never asked
 
 from __future__ import annotations
 
+import os
+
 from ..data.rules import OWN_MACHINE
 from ..errors import PailotError
+from ..runfolder import layout
 from ..values import Value
 from .observation import observe_folder
 from .traits import Traits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Generator, Mapping, Sequence
     from typing import Any, TypeAlias, TypeVar
 
@@ -191,6 +195,21 @@ class Engine:
     def shell_prefix(self, task_folder: str, *, terminal: bool) -> list[str]:
         """The words that bring a shell to where a task is, for `pailot enter`; none where that is here."""
         return []
+
+    @classmethod
+    def files_folder(cls, task_folder: str) -> str:
+        """The working directory of a server's task, as this machine sees it, for `pailot cp`; EngineError where it does not."""
+        found = os.path.join(task_folder, layout.WORK)
+        if not os.path.isdir(found):
+            raise EngineError("the files of this task are not on this machine")
+        return found
+
+    @classmethod
+    def dial(cls, task_folder: str, host: str, port: int, seconds: float) -> socket.socket:  # noqa: ARG003  # for those who tunnel
+        """A connection to a port of a task, for `pailot forward`; `host` is the machine that the task was placed on."""
+        import socket
+
+        return socket.create_connection((host, port), timeout=seconds)
 
 
 def through(steps: Steps[Answer], wait: Callable[[float | None], object] = _ignore) -> Answer:

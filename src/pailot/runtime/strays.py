@@ -56,10 +56,17 @@ def end(claims: Iterable[str]) -> Found:
     for pid, descriptor in hold.items():
         _send(pid, descriptor, signal.SIGKILL)
     left = _wait(hold)
-    unsure = tuple(sorted(pid for pid in _in_sessions(sessions - {0}) if pid not in hold))
+    unsure = tuple(sorted(pid for pid in in_sessions(sessions - {0}) if pid not in hold))
     for descriptor in hold.values():
         os.close(descriptor)
     return Found(len(hold) - len(left), left, unsure)
+
+
+def marked(claims: Iterable[str]) -> list[int]:
+    """The processes of the tasks that these files were claimed for, as far as they keep the mark or are below one that does."""
+    marks = {f"{processes.MARK}={processes.mark(path)}".encode() for path in claims}
+    found = [pid for pid in _numbers() if _has(pid, marks)]
+    return list(dict.fromkeys([*found, *(below for pid in found for below in processes.descendants(pid))]))
 
 
 def _hold_all(marks: set[bytes], hold: dict[int, int]) -> list[int]:
@@ -156,7 +163,7 @@ def _is_folder(descriptor: int) -> bool:
     return stat.S_ISDIR(os.fstat(descriptor).st_mode)
 
 
-def _in_sessions(sessions: Collection[int]) -> list[int]:
+def in_sessions(sessions: Collection[int]) -> list[int]:
     found = []
     for pid in _numbers() if sessions else ():
         try:

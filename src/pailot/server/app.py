@@ -15,9 +15,12 @@ from .toolkit.addresses import counted
 from .toolkit.http import COMPRESSED_FROM, Gone, HttpError, Request, Response, Stream, compressed, json_response
 from .toolkit.rate_limits import TooMany
 from .toolkit.routing import OPEN, Router
+from .toolkit.sockets import TRY_LATER, Socket, check_origin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .context import Site
     from .toolkit.http import Receive, Scope, Send
     from .toolkit.routing import Route
@@ -31,14 +34,56 @@ class App:
         self.router = Router(ROUTES)
         self.page = Page()
         site.routes = self.router.routes
-        self._streams: set[asyncio.Task[None]] = set()
+        self._streams: set[asyncio.Task[Any]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
         if kind == "http":
             await self._serve(scope, receive, send)
-        elif kind == "websocket":  # we have none
-            await send({"type": "websocket.close", "code": 1003})
+        elif kind == "websocket":
+            await self._serve_socket(scope, receive, send)
+
+    async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A WebSocket: the same routes, the same callers, the same limits as for requests."""
+        site = self.site
+        began = time.perf_counter()
+        route: Route | None = None
+        request = Request(site, scope, receive, {})
+        request.caller = NOBODY
+        socket = Socket(request, receive, send)
+        status = 101
+        this = asyncio.current_task()
+        assert this is not None
+        self._streams.add(this)
+        site.metrics.streams += 1
+        try:
+            route, request.parameters = self.router.find("GET", scope["raw_path"].decode("latin-1"))
+            if route.socket is None:
+                raise HttpError(400, "InvalidParametersError", "there is no WebSocket at this path")
+            check_origin(request, site.cors)
+            if site.limiter:
+                site.limiter.take("all", counted(request.client))
+            request.caller = await site.gate.admit(request, route.auth)
+            await route.socket(socket)
+            await socket.close()
+        except TooMany as error:
+            status = await self._refuse(socket, error.response())
+        except (HttpError, InvalidJob, PailotError) as error:
+            status = await self._refuse(socket, response_of(error))
+        except asyncio.CancelledError:  # the server is closing
+            await socket.close(TRY_LATER)
+        except Exception as error:  # noqa: BLE001, RUF100  # a defect of ours is an answer, too, and must not end the server
+            status = await self._refuse(socket, self._defect(error, "WEBSOCKET", route))
+        finally:
+            self._streams.discard(this)
+            site.metrics.streams -= 1
+        site.metrics.count(route, "GET", status, time.perf_counter() - began)
+        if site.access_log:
+            site.access_log.write(scope, route, request, status, time.perf_counter() - began)
+
+    async def _refuse(self, socket: Socket, response: Response) -> int:
+        await socket.refuse(response)
+        return response.status
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         site = self.site

@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack
 
 from ..jobserver.lifespan import running_team
 from ..jobserver.sessions import Sessions
+from ..jobserver.task_sessions import TaskSessions
 from .auth import Gate
 from .bootstrap import open_accounts
 from .toolkit.addresses import Proxies
@@ -47,6 +48,7 @@ class Site:
     accounts: Accounts
     sessions: Sessions
     gate: Gate
+    task_sessions: TaskSessions
     routes: tuple[Route, ...] = ()
 
     def __init__(self, settings: Settings, *, engine: str = "local", host: str = "127.0.0.1") -> None:
@@ -79,6 +81,7 @@ class Site:
         self.accounts, self.password = await self.call(open_accounts, self.store, self.settings)
         self.sessions = Sessions(self.store, self.accounts, time.time)
         self.gate = Gate(self)
+        self.task_sessions = TaskSessions(self.team, self.settings)
 
     async def stop(self) -> None:
         await self.team.shutdown(self.ending)

@@ -29,6 +29,8 @@ HEADER_BYTES = 64 * 1024
 """More in the head of one request is refused."""
 HEADER_SECONDS = 30.0
 """The head of a request must be there so soon after its first byte, that of the first after the connection was made."""
+SOCKET_MESSAGE_BYTES = 1 << 20
+"""More in one message of a WebSocket is refused."""
 GRACE_SECONDS = 10
 """Requests in progress have this time to finish when the server ends."""
 CONNECTIONS = 65_536
@@ -127,6 +129,13 @@ class Server(uvicorn.Server):
         self._captured_signals.clear()  # we did what they asked for
 
 
+def _web_sockets() -> str:
+    """uvicorn's own support for WebSockets; `none` where the library is not installed, and then clients are told so."""
+    from importlib.util import find_spec
+
+    return "websockets-sansio" if find_spec("websockets") else "none"
+
+
 def _names_one_host(headers: list[tuple[bytes, bytes]], version: str) -> bool:
     """Whether a request names its host exactly once: with two names, a proxy could use one and this server the other."""
     named = [value for name, value in headers if name == b"host"]
@@ -189,7 +198,9 @@ def serve(
     options: dict[str, Any] = {
         "http": Listener,
         "loop": "uvloop",
-        "ws": "none",
+        "ws": _web_sockets(),
+        "ws_max_size": SOCKET_MESSAGE_BYTES,
+        "ws_per_message_deflate": False,  # what is packed would have to be unpacked to be bounded
         "lifespan": "off",
         "log_level": "error",
         "access_log": False,

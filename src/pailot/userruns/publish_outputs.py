@@ -51,7 +51,7 @@ def publish(
         return told
 
     def first() -> None:
-        if context.run_as:
+        if context.run_as and channels.targets:
             _give_journal(attempt, context.run_as)
 
     child = BackgroundChild(
@@ -99,6 +99,8 @@ def _give_journal(attempt: str, run_as: str) -> None:
 def _publish(channels: Channels, attempt: str, seen: list[str], context: LaunchContext, news: News) -> dict[str, object]:
     from ..data.upload import publish
 
+    if not channels.targets:
+        return {"error": "", "notes": left_behind(channels, _seen_as_ml(attempt))}
     _clean_earlier(attempt, context.rules)
     folder = os.path.join(attempt, layout.ML, "output")
     try:

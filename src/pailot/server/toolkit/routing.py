@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
     from ...protocol.schema_types import Shape
     from .http import Request, Response
+    from .sockets import Socket
 
     Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+    SocketHandler: TypeAlias = Callable[[Socket], Awaitable[None]]
 
 OPEN, TOKEN, BROWSER, ADMIN, TOKEN_ADMIN, READER, KEY = "open", "token", "browser", "admin", "token-admin", "reader", "key"
 """Who may call: anyone; who has a token; one from a login; an administrator with such; an administrator with any token;
@@ -50,6 +52,8 @@ class Route(Value):
     """The schema of a good answer."""
     limit: str = ""
     """The name of a rate limit besides the one for everything."""
+    socket: SocketHandler | None = None
+    """What serves a WebSocket at this path; the handler then says that one is needed."""
     hidden: bool = False
     """Another spelling of a route; works, and is not shown in the document."""
 
