@@ -107,6 +107,21 @@ def test_a_failure_carries_what_is_known(where: Where) -> None:
     assert "exited with 9" in error.reason
 
 
+def test_running_it_again(where: Where) -> None:
+    named = job("again", "echo hello").replace(name=f"again-{os.urandom(3).hex()}")
+    run = where.run(named, labels={"team": "vision"})
+    run.result(SECONDS)
+    if where.kind == "openpai":
+        with pytest.raises(pailot.PailotError, match="is an OpenPAI, which runs no job again; submit its file once more"):
+            run.view.rerun()
+        return
+    again = Run(run.view.rerun())
+    assert again.result(SECONDS).state == "SUCCEEDED"
+    assert again != run
+    assert list(again.logs()) == ["hello"]
+    assert again.describe()["labels"] == {"team": "vision"}
+
+
 def test_any_attempt_can_be_read(where: Where) -> None:
     """Two attempts of the job, each with two of the task; only the very last one succeeds."""
     commands = 'echo "$FC_FRAMEWORK_ATTEMPT_ID.$FC_TASK_ATTEMPT_ID"; [ "$FC_FRAMEWORK_ATTEMPT_ID.$FC_TASK_ATTEMPT_ID" = 1.1 ]'

@@ -91,6 +91,10 @@ class View:
         """Ask the run to stop."""
         raise NotImplementedError
 
+    def rerun(self, name: str | None = None, secrets: Mapping[str, str] | None = None) -> View:
+        """Run the same job again, here under the same name if none is given, on a server under another."""
+        raise NotImplementedError
+
     def delete(self) -> None:
         """Remove the record of a run that is over."""
         raise NotImplementedError

@@ -8,7 +8,7 @@ import time
 from ..errors import NoSuchRun, PailotError
 from ..runfolder import journal, layout
 from ..runfolder.logs import Reader
-from ..settings import current_user
+from ..settings import Settings, current_user
 from ..userruns import queries, reattach
 from ..userruns.run_folder import JobFolder
 from .base import View, Why, attempts_wanted, no_attempt, settled, tasks_in
@@ -16,9 +16,11 @@ from .log_pieces import Piece
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from ..protocol import Job
+    from ..protocol.overrides import Override
     from ..store.index import JobRow
     from ..userruns.inotify import Watch
     from .base import Which
@@ -186,6 +188,29 @@ class LocalView(View):
             self._fresh = None
             grace = (self.folder.plan().get("options") or {}).get("graceSeconds", 30)
             self.folder.ask_to_stop(grace=grace, now=now)
+
+    def rerun(self, name: str | None = None, secrets: Mapping[str, str] | None = None) -> LocalView:
+        from ..loading import changes_from, plan
+        from ..userruns.launch import prepare
+        from ..userruns.supervisor import supervise
+
+        before = self.folder.job()
+        if before is None:
+            raise PailotError(f"{self.folder.file(layout.JOB)} is damaged: it is not known how '{self.name}' was run")
+        job = self.job_again(changes_from(None, secrets, name, None, None))
+        how = {"cwd": before.cwd, "work_dir": before.work_dir, "sandbox": before.sandbox, "labels": before.labels}
+        made = prepare(job, plan(job), self.file(), engine=before.engine, detached=True, **how)  # type: ignore[arg-type]  # by name
+        supervise(made)
+        return LocalView(made.id, made.plan.name, made.folder.path)
+
+    def job_again(self, changes: list[Override], *, lenient: bool = False, library: Iterable[str] = ()) -> Job:
+        """The job as it can be run once more: with the secrets that were kept, but for those that are given now."""
+        from ..loading import read_job
+        from ..userruns.launch import kept_for
+
+        given = [str(change.path[1]) for change in changes if change.path[0] == "secrets" and len(change.path) > 1]
+        kept = kept_for(Settings().home, self.folder).changes(given)
+        return read_job(self.file(), self.folder.file(layout.JOB_FILE), [*kept, *changes], lenient=lenient, library=library)
 
     def delete(self) -> None:
         from ..userruns.retention import remove

@@ -258,7 +258,6 @@ class ServerView(View):
         self._pailot_only(lambda: self._wire.delete(self.id), "keeps every job; it cannot be deleted")
 
     def rerun(self, name: str | None = None, secrets: Mapping[str, str] | None = None) -> ServerView:
-        """Run the same job again, under another name."""
         made = self._pailot_only(
             lambda: self._wire.rerun(self.id, name=name, secrets=secrets), "runs no job again; submit its file once more"
         )

@@ -5,10 +5,6 @@ from __future__ import annotations
 import os
 
 from ...errors import PailotError
-from ...loading import read_job
-from ...runfolder import layout
-from ...settings import Settings
-from ...userruns.launch import kept_for
 from ..job_options import changes, secrets_of
 from ..server_option import add_server_option, print_submitted, runs_of
 from . import run as run_command
@@ -38,14 +34,10 @@ def run(args: Namespace) -> int:
         return print_submitted(made, runs.connections, json=args.json)
 
     view = runs.find(args.file)
-    text = view.file()
-    overrides = changes(args)
-    given = [str(change.path[1]) for change in overrides if change.path[0] == "secrets" and len(change.path) > 1]
-    overrides[:0] = kept_for(Settings().home, view.folder).changes(given)
-    job = read_job(text, view.folder.file(layout.JOB_FILE), overrides, lenient=args.lenient, library=args.library)
+    job = view.job_again(changes(args), lenient=args.lenient, library=args.library)
     before = view.folder.job()
     if before is not None:
         os.chdir(before.cwd or ".")
         args.workdir = args.workdir or before.work_dir
         args.sandbox = args.sandbox or before.sandbox
-    return run_command.start(args, job, text)
+    return run_command.start(args, job, view.file())
