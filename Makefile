@@ -19,7 +19,7 @@ CLIENTS := tests/clients
 NODE_MODULES := $(UPSTREAM)/node_modules/.installed $(CLIENTS)/node_modules/.installed
 SOURCES := $(shell find src -name '*.py')
 # The unit tests that reach every branch of what drivers decide; [tool.coverage] in pyproject.toml names the modules.
-DECISIONS := $(foreach each,attempt_machine claims completion retry run_machine,tests/unit/lifecycle/test_$(each).py)
+DECISIONS := $(foreach each,attempt_machine claims completion retry run_machine settling,tests/unit/lifecycle/test_$(each).py)
 # After `make test` the package is installed in place, and changes to it need no new installation.
 INSTALLED := $(or $(wildcard $(VENV)/.installed-dev),$(VENV)/.installed)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from pailot.userruns.queries import recover
 from pailot.userruns.run_folder import JobFolder
+from pailot.userruns.settle import recover
 
 from .runs import PATIENCE, Home, Result, job, kill_all_with, processes_with, role, wait_for
 from .servers import Server, submit
@@ -85,6 +85,7 @@ def test_the_next_look_ends_what_is_left_before_it_says_so(place: Home, repetiti
     assert process.stdout
     for _ in range(5):
         process.stdout.readline()
+    wait_for((place.jobs()[0] / "attempts" / "0" / "started").exists, what="both tasks to begin")
     kill_in_some_order(drivers_and_shims(process.pid), repetition)
     process.wait()
     assert processes_with(marker), "nothing was left, so that this shows nothing"

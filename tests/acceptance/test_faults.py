@@ -27,11 +27,6 @@ def marked_job(marker: str, *, instances: int = 2, options: str = "graceSeconds:
     return job(role(commands, instances=instances), options=options)
 
 
-def shims(home: Home) -> list[int]:
-    events = home.pailot("events", "demo", "--json").out
-    return [event["pid"] for event in json.loads(events) if event["event"] == "task-claimed"]
-
-
 def children_of(pid: int) -> list[int]:
     try:
         return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -10,13 +10,15 @@ import time
 
 from ..engines import context_codec
 from ..lifecycle.following import failure_words, waiting_words
+from ..lifecycle.settling import BUSY
 from ..lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, WAITING
 from ..runfolder.records import HandedOn, RunRecord, VerdictRecord
 from ..runtime import defects, processes
 from ..scheduling.queue import Holding, Queue, Reason, Request
 from ..store import StoreError
+from ..userruns import settle
 from ..userruns.run_folder import JobFolder
-from . import following, job_history, keeper_client, settle
+from . import following, job_history, keeper_client
 from .errors import TeamError
 from .following import Followers
 from .signals import Row, Signal
@@ -453,14 +455,12 @@ class Dispatcher:
         pause = LOOK_SECONDS
         while True:
             stop = entry.record.execution_type == "STOP"
-            folder = entry.record.folder
-            known = {"retries": _retries(entry.record), "started": entry.record.started}
-            found = await asyncio.to_thread(
-                settle.look, folder, plan, known, stop=stop, reserve=self.home, reason=reason, defect=entry.defect
-            )
+            folder = JobFolder(entry.record.folder, durable=False, reserve=self.home)
+            queued = settle.Queued(plan, _retries(entry.record), entry.record.started, stop, reason, entry.defect)
+            found = await asyncio.to_thread(settle.settle, folder, queued)
             if entry.phase != SETTLING:
                 return  # a keeper has it
-            if found.kind != settle.BUSY:
+            if found.kind != BUSY:
                 break
             await asyncio.sleep(pause)
             pause = min(1.0, pause * 1.5)

@@ -138,7 +138,6 @@ class Team:
         caller: Caller,
         text: str,
         *,
-        content_kind: str = "yaml",
         code: str | None = None,
         name: str | None = None,
         secrets: Mapping[str, Any] | None = None,

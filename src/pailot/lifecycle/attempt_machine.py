@@ -16,7 +16,7 @@ from .completion import Outcome, Tally, Verdict, outcome_of_stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from .completion import RoleRule, TaskEnd
@@ -263,3 +263,11 @@ class AttemptMachine:
         TimePassed: _time_passed,
         AllGone: _all_gone,
     }
+
+
+def outcome_of_ends(rules: Iterable[RoleRule], ends: Iterable[TaskEnd]) -> Outcome | None:
+    """What the ends of tasks decide, in the order in which they happened; None if they leave it open."""
+    machine = AttemptMachine(AttemptTerms(tuple(rules), 0.0))
+    for end in ends:
+        machine.handle(TaskEnded(end))
+    return machine.outcome

@@ -67,15 +67,6 @@ def boot_id() -> str:
         return ""
 
 
-def start_time(pid: int) -> str:
-    """When a process began, in the kernel's own unit; with the boot id it tells a reused number apart."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:
-            return stream.read().rpartition(b") ")[2].split()[19].decode()
-    except (OSError, IndexError):
-        return ""
-
-
 def descendants(of: int, leave_out: Set[int] = frozenset()) -> list[int]:
     """All living processes below one, parents first; `leave_out` and what is below it is skipped."""
     found: list[int] = []

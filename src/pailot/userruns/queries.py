@@ -7,21 +7,18 @@ import signal
 import sys
 import time
 
-from ..engines.observation import is_free
-from ..engines.registry import traits_of_run
 from ..errors import NoSuchRun, suggestion
-from ..lifecycle.completion import Verdict
 from ..lifecycle.waits import capped
 from ..runfolder import journal, layout
 from ..runfolder.atomic_json import DISK_FULL, is_full
 from ..runfolder.failed_command import failed_command
 from ..runfolder.records import Placement, TaskRecord
-from ..runtime import cleanup, processes
 from ..settings import Settings
 from ..store.index import Index
 from ..store.network_filesystems import index_path
 from . import reattach
 from .run_folder import JobFolder
+from .settle import recover, tasks_of_last_attempt, wait_for_shims
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,15 +26,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..runfolder.records import VerdictRecord
-    from ..runtime.strays import Found
     from ..store.index import JobRow
     from ..store.server import JobRecord
-
-
-SMALL_FILES_BYTES = 32 * 1024
-UNFOUND = "a process that clears its environment is not found"
-MOST_NAMED = 5
-"""So many tasks or processes are named in a reason."""
 
 
 def open_index() -> Index:
@@ -95,35 +85,6 @@ def _complain(row: JobRow, words: str) -> None:
     sys.stderr.write(f"pailot: {row.name} ({row.id}): {words}\n")
 
 
-def recover(folder: JobFolder) -> VerdictRecord | None:
-    """Bring a run without a driver to its end; None while its tasks are still being stopped."""
-    lock = folder.lock()
-    if lock is None:
-        return folder.verdict()
-    try:
-        known = folder.verdict()
-        if known is not None:
-            return known
-        if reattach.goes_on(folder):
-            return reattach.settle(folder)
-        job = folder.job()
-        if job is not None and traits_of_run(job.engine).needs_follower:
-            os.close(lock)
-            lock = -1
-            reattach.follow(folder)
-            return folder.verdict()
-        rebooted = job is not None and job.boot not in ("", processes.boot_id())
-        lost = _without_shim(folder, rebooted=rebooted)
-        found = cleanup.clean_up_all(lost)
-        if not rebooted and _shims_alive(folder):
-            return None
-        verdict = _verdict_without_driver(folder, lost, found, rebooted=rebooted)
-        return folder.conclude(verdict, retries={}, started=folder.state().started)
-    finally:
-        if lock >= 0:
-            os.close(lock)
-
-
 def wait(folder: JobFolder, seconds: float | None = None) -> bool:
     """Until the run is over; False when the time is up first. Waits on the driver's lock, not on a clock."""
     if seconds is None:
@@ -137,7 +98,7 @@ def wait(folder: JobFolder, seconds: float | None = None) -> bool:
                 if reattach.goes_on(folder):
                     reattach.drive_on(folder)
                 else:
-                    _wait_for_shims(folder)
+                    wait_for_shims(folder)
         return True
 
     class TimeUp(Exception):
@@ -267,7 +228,7 @@ def command_that_failed(folder: JobFolder, verdict: VerdictRecord) -> str:
 
 def held_tasks(folder: JobFolder) -> int:
     """How many failed tasks are kept for inspection; their resources stay taken."""
-    tasks = [os.path.dirname(path) for path in _claims(folder)]
+    tasks = tasks_of_last_attempt(folder)
     return sum(
         os.path.exists(os.path.join(each, layout.HELD)) and not os.path.exists(os.path.join(each, layout.FINAL)) for each in tasks
     )
@@ -305,74 +266,3 @@ def _task(
         "ports": placed.ports_of(role, index),
         "logs": {stream: os.path.join(last, stream) for stream in layout.STREAMS},
     }
-
-
-def _verdict_without_driver(folder: JobFolder, lost: list[str], found: Found, *, rebooted: bool) -> Verdict:
-    """`lost` are the folders of tasks whose shims were killed, too, and `found` what became of their processes."""
-    attempts = folder.attempts()
-    started = bool(attempts) and os.path.exists(os.path.join(folder.attempt(attempts - 1), layout.STARTED))
-    if folder.job() is None:
-        words = f"its {layout.JOB} is damaged or missing, so that it cannot be followed"
-        words += "; if it ran in a cluster it may still be running"
-        return Verdict("FAILED", words + may_be_running(found))
-    if rebooted:
-        return Verdict("FAILED", "the machine was restarted while it ran (a platform failure)")
-    if os.path.exists(folder.file(layout.DISK_FULL_MARK)) or _is_disk_full(folder.path):
-        return Verdict("FAILED", f"its launcher could not write down how it ended: {DISK_FULL}")
-    if not started:
-        words = "its launcher was killed before all tasks had started (a platform failure)"
-        return Verdict("FAILED", words + may_be_running(found))
-    if not lost:
-        return Verdict("STOPPED", "its launcher was killed, so its tasks were stopped")
-    closed = all(cleanup.is_closed(each) for each in lost)
-    words = "so they were ended, too" if closed else f"and what was found of them was ended ({UNFOUND})"
-    return Verdict("STOPPED", f"its launcher and the shims of {_tasks(lost)} were killed, {words}{may_be_running(found)}")
-
-
-def may_be_running(found: Found) -> str:
-    """What is to be said of processes that were not ended."""
-    pids = [*found.left, *found.unsure]
-    if not pids:
-        return ""
-    listed = ", ".join(map(str, pids[:MOST_NAMED])) + (" and more" if len(pids) > MOST_NAMED else "")
-    return f"; process {listed} may still be running" if len(pids) == 1 else f"; processes {listed} may still be running"
-
-
-def _tasks(folders: list[str]) -> str:
-    names = [":".join(layout.task_of(each)) for each in sorted(folders)]
-    return ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
-
-
-def _is_disk_full(path: str) -> bool:
-    """Whether there is not even room for the small files of a run."""
-    found = os.statvfs(path)
-    return found.f_blocks > 0 and found.f_bavail * found.f_frsize < SMALL_FILES_BYTES
-
-
-def _claims(folder: JobFolder) -> list[str]:
-    attempts = folder.attempts()
-    if not attempts:
-        return []
-    return [os.path.join(task, layout.CLAIM) for task in layout.begun_tasks(folder.attempt(attempts - 1))]
-
-
-def _without_shim(folder: JobFolder, *, rebooted: bool) -> list[str]:
-    """The folders of the tasks whose shims are gone without having written how they ended."""
-    return [
-        os.path.dirname(path)
-        for path in _claims(folder)
-        if not os.path.exists(os.path.join(os.path.dirname(path), layout.FINAL)) and (rebooted or _is_claimed_and_free(path))
-    ]
-
-
-def _is_claimed_and_free(path: str) -> bool:
-    return os.path.exists(path) and is_free(path)
-
-
-def _shims_alive(folder: JobFolder) -> bool:
-    return any(not is_free(path) for path in _claims(folder))
-
-
-def _wait_for_shims(folder: JobFolder) -> None:
-    for path in _claims(folder):
-        is_free(path, wait=True)

@@ -13,10 +13,7 @@ import select
 from ..engines.contract import EngineContext, LaunchContext
 from ..engines.registry import create as create_engine
 from ..engines.registry import traits_of_run
-from ..lifecycle import retry
-from ..lifecycle.completion import Verdict
-from ..lifecycle.states import STOPPED, SUCCEEDED, WAITING
-from ..runfolder import journal, layout
+from ..runfolder import journal
 from ..settings import Settings
 from ..store.index import Index
 from ..store.network_filesystems import index_path
@@ -40,34 +37,6 @@ def goes_on(folder: JobFolder) -> bool:
     """Whether this run needs no process here."""
     job = folder.job()
     return job is not None and traits_of_run(job.engine).can_be_driven_on
-
-
-def settle(folder: JobFolder) -> VerdictRecord | None:
-    """The verdict of a run whose driver is gone, if its last attempt has ended and is not to be tried again."""
-    attempts = folder.attempts()
-    if not attempts:
-        return _conclude(folder, Verdict("FAILED", "its launcher was killed before it was submitted"))
-    engine = create_engine(_job(folder).engine)
-    try:
-        seen = engine.observe(folder.attempt(attempts - 1))
-    finally:
-        engine.close()
-    if seen.outcome is None:
-        before = folder.state()
-        if before.state != seen.state and not (before.state == "STOPPING" and seen.state == "RUNNING"):
-            folder.set_state(before.replace(state=seen.state, attempt=attempts - 1))
-        return None
-    cause, verdict = seen.outcome.cause, seen.outcome.verdict
-    used = _used(folder)
-    asked = os.path.exists(folder.file(layout.STOP))
-    again = retry.next_attempt(cause, used["user"], used["platform"], folder.plan().get("jobRetryCount", 0))
-    if verdict.state == SUCCEEDED or again is None:
-        return _conclude(folder, verdict)
-    if asked:
-        return _conclude(folder, Verdict(STOPPED, "stopped by the user"))
-    reason = f"{verdict.reason}; it is tried again by whoever waits for it (pailot wait {_job(folder).name})"
-    folder.set_state(folder.state().replace(state=WAITING, attempt=attempts - 1, reason=reason))
-    return None
 
 
 def stop(folder: JobFolder, *, grace: float, now: bool) -> None:
@@ -163,7 +132,3 @@ def _used(folder: JobFolder) -> dict[str, int]:
 
 def _began(folder: JobFolder) -> float | None:
     return folder.state().started
-
-
-def _conclude(folder: JobFolder, verdict: Verdict) -> VerdictRecord:
-    return folder.conclude(verdict, retries=_used(folder), started=_began(folder))

@@ -9,7 +9,7 @@ from ..errors import NoSuchRun, PailotError
 from ..runfolder import journal, layout
 from ..runfolder.logs import Reader
 from ..settings import Settings, current_user
-from ..userruns import queries, reattach
+from ..userruns import queries, reattach, settle
 from ..userruns.run_folder import JobFolder
 from .base import View, Why, attempts_wanted, no_attempt, settled, tasks_in
 from .log_pieces import Piece
@@ -98,7 +98,7 @@ class LocalView(View):
             if time.monotonic() < self._asked + ASK_SECONDS:
                 return False
             self._asked = time.monotonic()
-        return queries.recover(self.folder) is not None
+        return settle.recover(self.folder) is not None
 
     def journal(self) -> list[dict[str, Any]]:
         return [event.to_json() for event in self.folder.events()]

@@ -22,6 +22,7 @@ from pailot.lifecycle.attempt_machine import (
     TaskEnded,
     TaskLost,
     TimePassed,
+    outcome_of_ends,
 )
 from pailot.lifecycle.completion import Outcome, RoleRule, Tally, TaskEnd, Verdict
 from pailot.values import Value
@@ -394,3 +395,11 @@ def test_every_history_has_one_outcome(events: list[Value], elsewhere: bool) -> 
     for event in events:
         machine.handle(event)
     assert outcome(machine) == machine.outcome == first
+
+
+def test_ends_that_are_read_later_decide_in_their_order() -> None:
+    ends = [TaskEnd("a", 0, True, 0), TaskEnd("b", 0, False, 1), TaskEnd("a", 1, False, 3), TaskEnd("a", 1, True, 0)]
+    found = outcome_of_ends(RULES, ends)
+    assert found is not None
+    assert (found.cause, found.verdict.role, found.verdict.index) == ("user", "a", 1)
+    assert outcome_of_ends(RULES, ends[:2]) is None

@@ -16,9 +16,9 @@ FILES = sorted((SOURCES / "pailot" / "lifecycle").glob("*.py"))
 USE_ALL = """
 import sys
 before = set(sys.modules)
-from pailot.lifecycle import attempt_machine, claims, completion, exit_classes, retry, run_machine, states
+from pailot.lifecycle import attempt_machine, claims, completion, exit_classes, retry, run_machine, settling, states
 loaded = set(sys.modules) - before
-rooms = "attempt_machine claims completion exit_classes retry run_machine states".split()
+rooms = "attempt_machine claims completion exit_classes retry run_machine settling states".split()
 assert loaded <= {"__future__", "pailot", "pailot.errors", "pailot.values", "pailot.lifecycle",
     *("pailot.lifecycle." + name for name in rooms)}, loaded
 rules = (completion.RoleRule("worker", 2, 1, None),)

@@ -1,4 +1,4 @@
-"""A job whose keeper is gone, in every state that its folder can be in, on the fake engine."""
+"""A job of a server whose keeper is gone, in every state that its folder can be in, on the fake engine."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import pytest
 from pailot.engines import registry
 from pailot.engines.registry import Entry
 from pailot.engines.traits import Traits
-from pailot.jobserver.settle import AGAIN, BUSY, ENDED, QUEUE, Found, look
 from pailot.lifecycle.completion import Outcome, Verdict
+from pailot.lifecycle.settling import BUSY, QUEUE
 from pailot.runfolder import layout
 from pailot.runfolder.atomic_json import write_record
 from pailot.runfolder.records import Placement
+from pailot.userruns.settle import AGAIN, ENDED, Queued, Settled, settle
 
-from ..userruns.stage import Stage
+from .stage import Stage
 
 ELSEWHERE = Traits(survives_launcher=True, decides_outcome=True, on_this_machine=False)
 
@@ -30,17 +31,17 @@ def begun(folder: Path, **options: Any) -> Stage:
     return stage
 
 
-def settled(stage: Stage, *, stop: bool = False, retries: dict[str, int] | None = None, **more: Any) -> Found:
-    known = {"retries": retries or {"user": 0, "platform": 0}, "started": 1.0}
+def settled(stage: Stage, *, stop: bool = False, retries: dict[str, int] | None = None, **more: Any) -> Settled:
     if retries:
         stage.folder.set_state(stage.folder.state().replace(retries=retries))
-    return look(stage.folder.path, stage.plan.to_json(), known, stop=stop, reserve=stage.folder.path, **more)
+    queued = Queued(stage.plan.to_json(), retries or {"user": 0, "platform": 0}, 1.0, stop, **more)
+    return settle(stage.folder, queued)
 
 
 def test_a_folder_that_is_not_complete_was_never_begun(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     os.unlink(stage.folder.file(layout.JOB))
-    assert settled(stage) == Found(QUEUE)
+    assert settled(stage) == Settled(QUEUE)
 
 
 def test_a_verdict_is_taken_over(tmp_path: Path) -> None:
