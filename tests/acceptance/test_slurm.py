@@ -506,3 +506,24 @@ def test_a_server_stops_and_refuses_jobs_on_slurm(server: Server, tmp_path: Path
     assert submit(client, job(role("true", gpu=9), name="greedy")).status == 0
     assert client.pailot("wait", "greedy", timeout=LONG).status == 1
     assert "have 2 at most" in client.pailot("why", "greedy").out
+
+
+def test_a_run_follows_another_by_slurms_own_means(login: Login) -> None:
+    """`afterok`: the second job waits in Slurm's queue, and is cancelled there if the first one fails."""
+    gate = login.folder / "gate"
+    for name, code, state in (("good", 0, "SUCCEEDED"), ("bad", 3, "STOPPED")):
+        gate.unlink(missing_ok=True)
+        (login.cwd / "first.yaml").write_text(
+            job(role(f"until [ -e {gate} ]; do sleep 0.1; done; exit {code}"), name=f"first-{name}")
+        )
+        (login.cwd / "second.yaml").write_text(job(role("true"), name=f"second-{name}"))
+        assert login.pailot("run", "-e", "slurm", "first.yaml", "--detach").status == 0
+        follower = login.pailot("run", "-e", "slurm", "second.yaml", "--detach", "--after", f"first-{name}")
+        assert follower.status == 0, follower
+        assert "the cluster's own line sees to that (afterok:" in login.pailot("why", f"second-{name}").out
+        gate.touch()
+        login.pailot("wait", f"second-{name}", timeout=LONG)
+        shown = login.show(f"second-{name}")
+        assert shown["state"] == state, shown
+        if state == "STOPPED":
+            assert "it was to start after first-bad succeeded" in shown["reason"] or "did not succeed" in shown["reason"]

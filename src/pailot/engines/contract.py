@@ -98,6 +98,10 @@ class EngineContext(Value):
     patience_seconds: float | None = None
     """How long what the engine follows may be out of reach before `give_up` is called; None: for ever."""
     give_up: Callable[[], None] = lambda: None
+    dependency: str = ""
+    """What the first attempt follows, in the words of the cluster: Slurm's `afterok:12,afterany:13`."""
+    never_starts: Callable[[], str] = str
+    """Why a run that follows others can never start, in words; empty while it may."""
 
 
 class Engine:
@@ -124,6 +128,15 @@ class Engine:
     @classmethod
     def check(cls) -> None:
         """Raise an EngineError where this engine cannot be used, and say what to do."""
+
+    @classmethod
+    def dependency(cls, ends: Sequence[tuple[str, bool]]) -> str:  # noqa: ARG003  # of those that have such a line
+        """Return how a cluster with a line of its own lets a job follow others, in its own words; empty: it cannot.
+
+        `ends` are folders of attempts of this engine, and whether each has to succeed. The text becomes the `dependency` of an
+        `EngineContext`.
+        """
+        return ""
 
     # One attempt
 

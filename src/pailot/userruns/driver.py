@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
     from ..engines.contract import Engine, LaunchContext, Steps
     from ..engines.observation import Observed
+    from ..lifecycle.completion import Verdict
     from ..planning import Plan
     from ..progress import Progress
     from ..values import Value
@@ -129,6 +130,8 @@ class Driver:
         self.descriptors: tuple[int, ...] = ()
         """What every shim keeps open beside its own: the lock of the run."""
         self.on_started: Callable[[], None] = lambda: None
+        self.before_first: Callable[[Callable[[], bool]], Steps[Verdict | None]] | None = None
+        """Waits for what has to come before the first attempt; returns a verdict if the run is never to start."""
         self.pace = Pace()
         engine.progressed = self.progressed
 
@@ -152,7 +155,10 @@ class Driver:
 
         A run that made room for another has none: its record has the key `again`, and says as what it is counted.
         """
-        todo: Sequence[Value] = self.machine.begin()
+        verdict = None if self.before_first is None else (yield from self.before_first(self._asked_to_stop))
+        if verdict is not None:
+            self._finish(Finish(verdict))
+        todo: Sequence[Value] = self.machine.begin() if verdict is None else ()
         while self._record is None:
             try:
                 todo = yield from self._carry_out(todo)

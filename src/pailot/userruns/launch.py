@@ -29,10 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from ..engines.contract import Steps
+    from ..lifecycle.completion import Verdict
     from ..planning import Plan
     from ..protocol import Job
     from ..runfolder.records import VerdictRecord
     from .driver import Watcher
+    from .following import Following
     from .masked_job_file import Recorded
 
 
@@ -52,7 +55,10 @@ class Run:
         context: LaunchContext,
         engine: str,
         lock: int | None = None,
+        follows: Following | None = None,
     ) -> None:
+        self.follows = follows
+        """The runs whose ends this one waits for."""
         self.folder, self.plan, self.index, self.id = folder, plan, index, row_id
         self.context = context
         self.engine = engine
@@ -88,6 +94,11 @@ def prepare(
     active = index.active(plan.name, plan.user)
     if active is not None and _still_active(active, index):
         raise _conflict(plan.name)
+    follows = None
+    if plan.options.after:
+        from . import following
+
+        follows = following.find(plan.options.after, plan.user, index)
     path = os.path.join(settings.home, "jobs", run_id)
     submitted = time.time()
     record = RunRecord(
@@ -154,7 +165,7 @@ def prepare(
         rotate_bytes=int(settings.log_rotate_mb * 1_000_000),
         source=_whole_source(job) if traits.takes_job_file else "",
     )
-    return Run(folder, plan, index, run_id, context, engine, lock)
+    return Run(folder, plan, index, run_id, context, engine, lock, follows)
 
 
 def _remove(path: str) -> None:
@@ -261,12 +272,38 @@ def _drive(run: Run, watcher: Watcher | None, started: int | None) -> VerdictRec
         if watcher is not None:
             watcher.happened(entry)
 
-    driver = Driver(run.folder, run.plan, create_engine(run.engine, EngineContext(waiting)), run.context, watcher)
+    around = EngineContext(waiting)
+    before = None
+    if run.follows is not None:
+        around, before = _follow(run, run.follows, around)
+    driver = Driver(run.folder, run.plan, create_engine(run.engine, around), run.context, watcher)
+    driver.before_first = before
     driver.on_started = tell_started
     verdict = drive(driver)
     record_end(run.index, run.id, verdict)
     os.close(lock)
     return verdict
+
+
+def _follow(
+    run: Run, follows: Following, around: EngineContext
+) -> tuple[EngineContext, Callable[[Callable[[], bool]], Steps[Verdict | None]] | None]:
+    """Leave the wait for other runs to the engine if it has means of its own, else to the driver."""
+    from ..lifecycle.following import failure_words, waiting_words
+    from . import following
+
+    follows = follows.look(run.index)
+    dependency = following.dependency(follows, run.engine, run.index) if follows.failed is None else ""
+    if not dependency:
+        return around, lambda stopped: following.wait(follows, run.index, around.waiting, stopped)
+
+    around.waiting(f"{waiting_words(follows.left)}; the cluster's own line sees to that ({dependency})")
+
+    def never() -> str:
+        failed = follows.look(run.index).failed
+        return failure_words(failed) if failed is not None else ""
+
+    return around.replace(dependency=dependency, never_starts=never), None
 
 
 def record_end(index: Index, run_id: str, verdict: VerdictRecord) -> None:

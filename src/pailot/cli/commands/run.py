@@ -35,6 +35,13 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--detach", action="store_true", help="return once it has started; pailot logs, wait and stop find it")
     parser.add_argument("--unique", action="store_true", help="append a suffix to the name")
     parser.add_argument(
+        "--after",
+        action="append",
+        default=[],
+        metavar="RUN[:success|:end]",
+        help="start when this run has succeeded (the default), or has ended; can be repeated",
+    )
+    parser.add_argument(
         "--workdir", default="", metavar="DIR|shared", help="where tasks work; 'shared': all in the current directory"
     )
     parser.add_argument("--sandbox", action="store_true", help="read-only root and private /tmp for each task (bubblewrap)")
@@ -55,6 +62,8 @@ def start(args: Namespace, job: Job, text: str) -> int:
     if args.unique:
         job = job.replace(name=f"{job.name}-{os.urandom(3).hex()}")
     made = checked(job, plan(job), runs_here=traits(args.engine).runs_plain_processes)
+    if getattr(args, "after", None):
+        made = made.replace(options=made.options.replace(after=(*made.options.after, *args.after)))
     if not args.quiet:
         print_problems(made.warnings, sys.stderr)
     prepared = prepare(

@@ -9,7 +9,7 @@ import time
 
 from ...data import ml_folders, ml_mounts
 from ...lifecycle.completion import Outcome, Verdict
-from ...lifecycle.states import FAILED, RUNNING, UNKNOWN, WAITING
+from ...lifecycle.states import FAILED, RUNNING, STOPPED, UNKNOWN, WAITING
 from ...runfolder import layout
 from ...runfolder.atomic_json import read_lines, read_record, write_record
 from ...runfolder.journal import Tail
@@ -233,6 +233,8 @@ class SlurmEngine(Engine):
         while True:
             yield from self._turn(stopped)
             words = ["sbatch", "--parsable", f"--comment={self.comment}", "--export=ALL"]
+            if self.context.dependency and not attempt.number:
+                words += [f"--dependency={self.context.dependency}", "--kill-on-invalid-dep=yes"]
             try:
                 self.command = slurm_cli.Command(words, environment, script, self)
                 yield from self._ended(self.command)
@@ -404,6 +406,11 @@ class SlurmEngine(Engine):
     def _without_result(self, seen: slurm_cli.JobSeen) -> Outcome:
         if self.requeued:
             return Outcome("platform", Verdict(FAILED, "Slurm requeued the job, and what was begun is not begun again in place"))
+        if not self.began and not self.asked_to_stop and self.context.dependency:
+            never = self.context.never_starts()
+            if never or "Dependency" in seen.reason:
+                words = never or f"what it follows did not succeed, so Slurm cancelled it ({self.context.dependency})"
+                return Outcome("stopped", Verdict(STOPPED, words))
         if seen.state == "GONE" and (self.asked_to_stop or self.ended_at is not None):
             return ending("CANCELLED", self.asked_to_stop == "user")
         if not self.began and seen.state in ("FAILED", "COMPLETED"):
@@ -529,6 +536,14 @@ class SlurmEngine(Engine):
         self.force_at = time.monotonic() + (0 if now else grace) + FORCE_SECONDS
         QUEUE.soon()
         return why
+
+    @classmethod
+    def dependency(cls, ends: Sequence[tuple[str, bool]]) -> str:
+        """In the words of sbatch's option of that name; empty if one of the attempts was not submitted yet."""
+        records = [(read_record(os.path.join(folder, layout.SLURM_JOB)) or {}, succeeds) for folder, succeeds in ends]
+        if not all(record.get("job") for record, _ in records):
+            return ""
+        return ",".join(f"{'afterok' if succeeds else 'afterany'}:{record['job']}" for record, succeeds in records)
 
     def preview(self, plan: Plan) -> str:
         return cluster_queries.script(plan)
