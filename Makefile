@@ -16,6 +16,7 @@ PEERS := .venv-peers
 ALIPAI := .venv-alipai
 UPSTREAM := bench/upstream
 CLIENTS := tests/clients
+NNI := .venv-nni
 NODE_MODULES := $(UPSTREAM)/node_modules/.installed $(CLIENTS)/node_modules/.installed
 SOURCES := $(shell find src -name '*.py')
 # The unit tests that reach every branch of what drivers decide; [tool.coverage] in pyproject.toml names the modules.
@@ -37,7 +38,7 @@ help: ## Show this list
 run: $(INSTALLED) ## Install Pailot into .venv and run the example job
 	$(BIN)/pailot run examples/hello/job.yaml
 
-test: $(VENV)/.installed-dev node parts ## Run all tests; ARGS="-k yaml" runs some
+test: $(VENV)/.installed-dev node $(NNI)/.installed parts ## Run all tests; ARGS="-k yaml" runs some
 	$(BIN)/python -m tests.all $(ARGS)
 
 check: $(VENV)/.installed-dev ## Run the linters, the type checker and the unit tests
@@ -74,7 +75,7 @@ soak: $(VENV)/.installed-dev node parts ## Repeat the fault tests at length, wit
 venv: $(VENV)/.installed-dev ## Make .venv with Pailot and the development tools
 
 clean: ## Remove .venv, node_modules and everything else that was made
-	rm -rf $(VENV) $(PEERS) $(ALIPAI) $(UPSTREAM)/node_modules $(CLIENTS)/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .schemathesis
+	rm -rf $(VENV) $(PEERS) $(ALIPAI) $(NNI) $(UPSTREAM)/node_modules $(CLIENTS)/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .schemathesis
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # pip 26 and newer write console scripts that start 10 ms faster than those of Debian 12's pip.
@@ -113,6 +114,13 @@ $(ALIPAI)/.installed: bench/peers-alipai.txt | $(VENV)/.python
 	@if $(PYTHON) -m venv --clear $(ALIPAI) && echo '*' >$(ALIPAI)/.gitignore && \
 	    $(ALIPAI)/bin/python -m pip -qq install --requirement bench/peers-alipai.txt; then touch $@; \
 	else echo "pip failed: the comparison with Alibaba's SDK is skipped" >&2; rm -rf $(ALIPAI); fi
+
+# NNI, whose own client of OpenPAI is run against our server; with it comes the Node.js that it is made for. Skipped without.
+$(NNI)/.installed: tests/clients/nni.txt | $(VENV)/.python
+	@rm -rf $(NNI); if mkdir -p $(NNI) && echo '*' >$(NNI)/.gitignore && \
+	    $(BIN)/python -m pip -qq --disable-pip-version-check install --no-deps --no-compile --only-binary :all: \
+	    --target $(NNI) --requirement tests/clients/nni.txt; then chmod +x $(NNI)/nni_node/node && touch $@; \
+	else echo "pip failed: the test with NNI is skipped" >&2; rm -rf $(NNI); fi
 
 # Programs that some tests need for real; those tests are skipped without.
 parts:

@@ -22,6 +22,27 @@ if TYPE_CHECKING:
 CLIENTS = Path(__file__).parents[1] / "clients"
 SDK = CLIENTS / "node_modules" / "@microsoft" / "openpai-js-sdk"
 
+NNI = Path(__file__).parents[2] / ".venv-nni"
+
+LUIGI_CASE = """
+import sys
+import time
+import luigi
+from luigi.contrib.pai import PaiTask, TaskRole
+
+NAME = "test_job_sk_{{0}}".format(time.time())
+
+class SklearnJob(PaiTask):
+    image = "openpai/pai.example.sklearn"
+    name = NAME
+    virtual_cluster = "spark"
+    tasks = [TaskRole("test", "{command}", memoryMB=4096)]
+    _PaiTask__POLL_TIME = 0.05  # five seconds else
+
+open("name", "w").write(NAME)
+sys.exit(0 if luigi.build([SklearnJob()], local_scheduler=True, workers=1) else 1)
+"""
+
 LUIGI = """
 import sys
 import luigi
@@ -129,6 +150,44 @@ def test_luigis_own_pai_task(server: Server, tmp_path: Path) -> None:
     assert server.get("/jobs/from-luigi/logs/main/0").text == "from luigi\n"
     assert server.get("/api/v1/jobs/from-luigi", None).json["jobStatus"]["state"] == "SUCCEED"
     assert server.get("/api/v2/jobs/admin~from-luigi").json["jobStatus"]["state"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize(("command", "succeeds"), [("cd .; echo ran", True), ("echo ran; exit 1", False)])
+def test_the_cases_of_luigis_own_test_file(server: Server, tmp_path: Path, command: str, succeeds: bool) -> None:
+    """Its job has a name with a dot, a virtual cluster and 4 GB; it is run to success, and to failure."""
+    server.ask("PUT", "/virtual-clusters/spark", {"vcCapacity": 30})
+    (tmp_path / "flow.py").write_text(LUIGI_CASE.format(command=command))
+    (tmp_path / "luigi.cfg").write_text(f"[OpenPai]\npai_url={server.url}\nusername=admin\npassword={PASSWORD}\n")
+    environment = {**os.environ, "LUIGI_CONFIG_PATH": str(tmp_path / "luigi.cfg")}
+    done = subprocess.run(
+        [sys.executable, "flow.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert (done.returncode == 0) == succeeds, done.stderr[-3000:]
+    name = (tmp_path / "name").read_text()
+    assert "." in name
+    told = server.get(f"/api/v1/jobs/{name}", None).json["jobStatus"]
+    assert (told["state"], told["virtualCluster"]) == ("SUCCEED" if succeeds else "FAILED", "spark")
+    assert server.get(f"/jobs/{name}/logs/test/0").text == "ran\n"
+
+
+def test_nnis_own_openpai_service(tmp_path: Path) -> None:
+    if not (NNI / "nni_node" / "node").exists():
+        pytest.skip("NNI is not installed: make .venv-nni/.installed")
+    folder = tmp_path / "data"
+    (folder / "exp").mkdir(parents=True)
+    with Server(None, "--stop-jobs", PAILOT_STORAGE_FOLDERS=f"nni={folder}") as server:
+        done = subprocess.run(
+            [NNI / "nni_node" / "node", CLIENTS / "nni.js", server.url, "admin", server.token, folder],
+            env={**os.environ, "NODE_PATH": str(NNI / "nni_node")},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["good"], told["bad"], told["running"], told["stopped"]) == ("SUCCEEDED", "FAILED", "RUNNING", "USER_CANCELED")
+    assert (folder / "exp" / "said").read_text() == "from NNI\n"
 
 
 def test_curl(server: Server, tmp_path: Path) -> None:
