@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-_LOCAL_ONLY = ("workdir", "sandbox", "set", "deployment", "vc", "lenient", "library", "unique", "detach")
+_LOCAL_ONLY = ("workdir", "sandbox", "set", "deployment", "vc", "lenient", "library", "unique", "detach", "after")
 
 
 def configure(parser: ArgumentParser) -> None:
