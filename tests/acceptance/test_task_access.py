@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from fcntl import ioctl
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from websockets.exceptions import InvalidStatus
@@ -347,3 +348,43 @@ def test_without_the_library_one_line_says_what_to_install(client: Home, tmp_pat
     done = subprocess.run(words, cwd=client.cwd, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert done.stderr == "pailot: this needs the package websockets: pip install 'pailot[enter]'\n"
+
+
+# Whose rights
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make processes of other users")
+def test_with_unix_users_all_of_it_is_done_as_the_tasks_user() -> None:
+    with TemporaryDirectory() as place:  # which other users can enter, as those of pytest they cannot
+        os.chmod(place, 0o755)
+        check_unix_users(Path(place))
+
+
+def check_unix_users(folder: Path) -> None:
+    server = Server(folder / "server", PAILOT_UNIX_USERS="admin=games", PAILOT_CPUS="8")
+    try:
+        home = server.client(folder / "client")
+        assert submit(home, job(role("echo mine >mine; sleep 1000"), name="theirs")).status == 0
+        end = time.monotonic() + PATIENCE
+        while home.pailot("enter", "theirs", "main", "0", "--command", "test -s mine").status != 0:
+            assert time.monotonic() < end, home.pailot("why", "theirs")
+            time.sleep(0.1)
+        done = home.pailot("enter", "theirs", "main", "0", "--command", "id -un; grep NoNewPrivs /proc/self/status; pwd")
+        assert done.lines[:2] == ["games", "NoNewPrivs:\t1"]
+        work = Path(done.lines[2])
+        (home.cwd / "sent").write_text("sent\n")
+        assert home.pailot("cp", "sent", "theirs:main:0/").status == 0
+        assert (work / "sent").owner() == "games"
+        assert home.pailot("cp", "theirs:main:0/mine", "got").status == 0
+        (work / "roots").write_text("of root alone\n")
+        (work / "roots").chmod(0o600)
+        refused = home.pailot("cp", "theirs:main:0/roots", "never")
+        assert refused.status != 0
+        assert "Permission denied" in refused.err
+        screen = Screen(home, "enter", "theirs", "main", "0")
+        screen.until(PROMPT)
+        screen.type("id -un; exit 3\n")
+        screen.until("games")
+        assert screen.ended() == 3
+    finally:
+        server.close()

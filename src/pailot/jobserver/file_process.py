@@ -24,7 +24,11 @@ def main(descriptor: int) -> None:
     """Read the order, be who it says, and do it."""
     with open(descriptor, encoding="utf-8") as stream:
         order: dict[str, Any] = json.load(stream)
-    import tarfile  # noqa: F401  # loaded while our Python can be read
+    import bz2  # noqa: F401  # loaded while our Python can be read
+    import encodings.idna  # noqa: F401
+    import lzma  # noqa: F401
+    import tarfile  # noqa: F401
+    import warnings  # noqa: F401
     import zlib  # noqa: F401
 
     if order["user"]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import sys
 import termios
@@ -23,6 +24,8 @@ def main(descriptor: int) -> None:
     os.setsid()
     if order["terminal"]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    # Before the user changes: that one may not be able to read our Python, and then nothing more can be loaded.
+    program = shutil.which(order["words"][0], path=order["environment"].get("PATH", os.defpath)) or order["words"][0]
     if order["user"]:
         rights.become(rights.unix_user(order["user"]))
     end_with_parent(signal.SIGHUP, order["parent"])  # who changes his user is no longer told
@@ -31,7 +34,7 @@ def main(descriptor: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     try:
         os.chdir(order["cwd"])
-        os.execvpe(order["words"][0], order["words"], order["environment"])  # noqa: S606  # the shell is the point
+        os.execve(program, order["words"], order["environment"])  # noqa: S606  # the shell is the point
     except OSError as error:
         sys.stderr.write(f"pailot: {error.filename or order['words'][0]}: {error.strerror}\n")
         sys.stderr.flush()
