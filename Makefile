@@ -46,6 +46,7 @@ check: $(VENV)/.installed-dev ## Run the linters, the type checker and the unit 
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports --no-logo --config importlinter-siblings.toml
 	$(BIN)/python -m pytest -q --numprocesses auto tests/unit $(ARGS)
 	HYPOTHESIS_PROFILE=examples $(BIN)/coverage run --data-file $(VENV)/coverage -m pytest -q $(DECISIONS)
 	$(BIN)/coverage report --data-file $(VENV)/coverage

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from pailot.runtime import cgroups
-from pailot.runtime.shim import Shim, fork_shim, run_and_exit
+from pailot.runtime.shim import Shim
 from pailot.runtime.shim_events import Channel
+from pailot.runtime.shim_process import fork_shim, run_and_exit
 from pailot.runtime.task_spec import Task
 
 TYPE_CHECKING = False

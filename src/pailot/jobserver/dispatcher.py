@@ -14,7 +14,8 @@ from ..lifecycle.settling import BUSY
 from ..lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, WAITING
 from ..runfolder.records import HandedOn, RunRecord, VerdictRecord
 from ..runtime import defects, processes
-from ..scheduling.queue import Holding, Queue, Reason, Request
+from ..scheduling.queue import Queue
+from ..scheduling.requests import Holding, Reason, Request
 from ..store import StoreError
 from ..userruns import settle
 from ..userruns.run_folder import JobFolder

@@ -15,8 +15,8 @@ from ..settings import MOST, BadSetting
 from ..store import SecretBox
 from ..store.server import ServerStore
 from ..store.server.integrity import check_key
-from .errors import Conflict
 from .housekeeping import Housekeeping
+from .server_home import database, take_lock
 from .service import Team
 from .skus import from_setting, of_machine
 from .submission import Reader
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ..settings import Settings
     from .skus import Sku
 
-LOCK = "server.lock"
-DATABASE = "server.db"
 _GET_FLAGS, _SET_FLAGS, _TOP_FOLDER = 0x80086601, 0x40086602, 0x00020000
 _CLUSTER_KEYS = ("cpus", "memory_mb", "gpus", "user_jobs", "user_gpus")
 
@@ -99,25 +97,6 @@ def _spread(folder: str) -> None:
         pass  # another file system, which has its own ways
     finally:
         os.close(descriptor)
-
-
-def take_lock(home: str) -> int:
-    """The lock of a home: one server at a time."""
-    descriptor = os.open(os.path.join(home, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        pid = os.read(descriptor, 32).decode("ascii", "replace").strip()
-        os.close(descriptor)
-        raise Conflict(f"another server (process {pid}) has {home} already; stop it, or choose another PAILOT_HOME") from None
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-    return descriptor
-
-
-def database(settings: Settings) -> str:
-    """Where the store is: the setting `database`, or a file in the home."""
-    return str(settings["database"] or os.path.join(settings.home, DATABASE))
 
 
 def capacity(settings: Settings, engine: str) -> Capacity:

@@ -12,6 +12,7 @@ from ..store.server.integrity import check_key, reseal, verify
 from ..userruns.run_folder import JobFolder
 from ..values import Value
 from .errors import Conflict
+from .server_home import database, take_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,8 +44,6 @@ class Removed(Value):
 
 def opened(settings: Settings, *, as_it_is: bool = False) -> ServerStore:
     """The store of a home in which a server has run; it may be running. `as_it_is` changes nothing."""
-    from .lifespan import database
-
     where = database(settings)
     if "://" not in where and not (os.path.exists(where) and os.path.getsize(where)):
         raise StoreError(f"{where}: no server has run in this home yet")
@@ -53,8 +52,6 @@ def opened(settings: Settings, *, as_it_is: bool = False) -> ServerStore:
 
 def collect_server(settings: Settings, now: float, *, keep_days: float, keep_last: int, dry_run: bool) -> int | None:
     """Old jobs of a server that is not running; how many. None where there is none, or it is running and does that itself."""
-    from .lifespan import database, take_lock
-
     where = database(settings)
     if "://" not in where and not os.path.exists(where):
         return None

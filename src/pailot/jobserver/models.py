@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ..scheduling.queue import Reason
+    from ..scheduling.requests import Reason
     from .skus import Sku
     from .submission import Prepared
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from ..lifecycle.following import Predecessor
     from ..runfolder.journal import Event as JournalEvent
     from ..scheduling.capacity import Capacity
-    from ..scheduling.queue import Reason
+    from ..scheduling.requests import Reason
     from ..settings import Settings
     from ..store.server import ServerStore
     from .alerts import Alert

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..engines.preparation.sandbox import works
+from ..engines.preparation import sandbox
 from ..engines.registry import traits
 from ..protocol import reserved
 from ..protocol.schema import MOST_RUN_SECONDS, MOST_TASKS
@@ -181,6 +181,6 @@ def warnings(given: Processor, engine: str | None, *, chosen: bool) -> list[str]
         found.append(f"left out, since no variable can be so long: {', '.join(long)}; read hyperparameters.json instead")
     words = " ".join(entry_script.words_of(given.command))
     plain = engine is not None and traits(engine).runs_plain_processes
-    if plain and re.search(r"(?<![\w.])/ml/", words) and not works():
+    if plain and re.search(r"(?<![\w.])/ml/", words) and not sandbox.works():
         found.append("the command names /ml, which is not there: install bubblewrap, or use PAI_* variables")
     return found

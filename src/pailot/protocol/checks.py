@@ -40,7 +40,8 @@ def check_masked(root: object) -> list[Finding]:
     given = root.get("secrets") if isinstance(root, dict) else None
     if not given:
         return []
-    from .secrecy import MASK, leaves
+    from .document_secrets import leaves
+    from .secrecy import MASK
 
     masked = [name for name, value in given.items() if MASK in leaves(value)] if isinstance(given, dict) else []
     if given != MASK and not masked:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from .. import credentials
 from ..values import Value
+from .document_secrets import leaves, of_part
 from .js_semantics import to_string
 from .overrides import Override
 from .problems import InvalidJob
@@ -17,14 +16,12 @@ if TYPE_CHECKING:
 
     from ..job_values import Auth
     from .model import Job
-    from .yaml import Document
 
 MASK = "******"
 KEPT = "the kept secrets"
 """How a change is named that gives a masked file its secrets back."""
 MOST_HIDDEN = 500
 """At most this many texts of a job can be hidden: every line of its logs is searched for each of them, in all its forms."""
-_KEY_AND_WORD = r"""(?<![\w.-])([A-Za-z_][\w.-]*)["']?[ \t]*:[ \t]+["']?([^\s"',}\]]+)"""
 
 
 class Written(Value):
@@ -70,42 +67,8 @@ def written_texts(job: Job) -> tuple[str, ...]:
         if auth is not None:
             found.update(dict.fromkeys(_of_auth(auth)))
     for part in _parts(job):
-        found.update(dict.fromkeys(_of_part("", part)))
+        found.update(dict.fromkeys(of_part("", part)))
     return tuple(found)
-
-
-def hidden_in_lines(document: Document) -> tuple[str, ...]:
-    """What no line of a document that is shown with a problem may show; longer texts first, since they may hold others."""
-    root = document.root
-    found = {text for text in leaves(root.get("secrets")) if len(text) > 2} if isinstance(root, dict) else set()
-    if credentials.may_hold(document.text):
-        if isinstance(root, dict):
-            found.update(_of_part("", {key: item for key, item in root.items() if key != "secrets"}))
-            found.update(_passwords(root.get("prerequisites")))
-        else:  # it could not be read: go by the look of the lines
-            found.update(credentials.in_text(document.text))
-            for name, value in re.findall(_KEY_AND_WORD, document.text):
-                found.update(credentials.of_value(name, value))
-    lines = {line for text in found if "\n" in text for line in map(str.strip, text.split("\n")) if len(line) > 2}
-    return tuple(sorted(found | lines, key=len, reverse=True))
-
-
-def _passwords(prerequisites: Any) -> Iterator[str]:
-    """Those of registries, in a document that is perhaps not right."""
-    for each in prerequisites if isinstance(prerequisites, list) else ():
-        auth = each.get("auth") if isinstance(each, dict) else None
-        password = to_string(auth.get("password")) if isinstance(auth, dict) else ""
-        if len(password) > 2 and "<%" not in password:
-            yield password
-
-
-def leaves(value: Any) -> list[str]:
-    """Every text inside the secrets."""
-    if isinstance(value, dict):
-        return [leaf for item in value.values() for leaf in leaves(item)]
-    if isinstance(value, list):
-        return [leaf for item in value for leaf in leaves(item)]
-    return [] if value is None else [to_string(value)]
 
 
 def masked_root(root: Any, mask: Callable[[str], str], hidden: Iterable[str]) -> tuple[dict[str, Any], tuple[Written, ...]]:
@@ -166,16 +129,3 @@ def _parts(job: Job) -> Iterator[Any]:
     if origin.overridden or credentials.may_hold(origin.document.text):
         root = origin.document.root
         yield {key: item for key, item in root.items() if key != "secrets"} if isinstance(root, dict) else root
-
-
-def _of_part(name: str, value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield from credentials.of_value(name, value)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _of_part(str(key), item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _of_part(name, item)
-    elif isinstance(value, int | float) and not isinstance(value, bool) and credentials.strength(name) == credentials.STRONG:
-        yield from credentials.of_value(name, to_string(value))

@@ -6,11 +6,9 @@ outlive it; the pipe from the launcher tells it when that has died. Whatever it 
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import re
-import resource
 import select
 import signal
 import time
@@ -19,7 +17,7 @@ from .. import credentials
 from ..lifecycle import exit_classes, retry
 from ..lifecycle.waits import milliseconds
 from ..runfolder import careful_files, layout
-from ..runfolder.atomic_json import DISK_FULL_STATUS, claim, free_reserve, is_full, write_record
+from ..runfolder.atomic_json import claim, free_reserve, is_full, write_record
 from ..runfolder.logs import tail
 from ..runfolder.masking import mask_text, text_masker
 from ..runfolder.records import StopRecord, TaskRecord
@@ -31,7 +29,7 @@ from .shim_events import Teller
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, NoReturn
+    from typing import Any
 
     from .task_spec import Task
 
@@ -48,43 +46,6 @@ FOREIGN_SECONDS = 0.25
 """Who signals a whole tree of processes may reach us a little after the task."""
 SUCCEEDED, FAILED, STOPPED = "succeeded", "failed", "stopped"
 _found: dict[tuple[str, str], str] = {}
-
-
-def fork_shim() -> int:
-    """Fork a process that becomes a shim. A SIGTERM waits until the shim listens: before that it would kill it."""
-    pid = -1
-    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
-    try:
-        pid = os.fork()
-    finally:
-        if pid:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
-    return pid
-
-
-def run_and_exit(task: Task, channel: int, liveness: int) -> NoReturn:
-    """Be the shim of a task in this (forked) process; never returns."""
-    status = 1
-    try:
-        shim_for(task)(task, channel, liveness).run()
-        status = 0
-    except BaseException as error:  # the last line of defence: say it in the task's folder, then end
-        if is_full(error):
-            status = DISK_FULL_STATUS
-            processes.kill_all(os.getpid())
-        else:
-            _write_crash(task, error)
-    finally:
-        os._exit(status)
-
-
-def shim_for(task: Task) -> type[Shim]:
-    """The kind of shim a task needs."""
-    if task.container is None:
-        return Shim
-    from .container_shim import ContainerShim
-
-    return ContainerShim
 
 
 class Shim:
@@ -770,27 +731,3 @@ def _hold_lock(path: str) -> int:
     descriptor = careful_files.open_regular(path, os.O_RDWR)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     return descriptor
-
-
-def _write_crash(task: Task, error: BaseException) -> None:
-    """The end of a task whose shim has failed, in the words that its user sees; it would only fail again."""
-    processes.kill_all(os.getpid())
-    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-        os.closerange(3, 1 << 10)  # with none free we could not even say so
-        reason = f"Pailot's own process for it could open no more files: {_limit_on_files()}"
-    else:
-        from . import defects
-
-        reason = defects.note(
-            error, f"{task.role}:{task.index}", hidden=task.hidden, log=os.path.join(task.folder, layout.SHIM_ERROR)
-        )
-    end = TaskRecord(FAILED, phase="main", reason=reason, give_up=True, attempt=0, ended=time.time())
-    try:
-        write_record(os.path.join(task.folder, layout.FINAL), end.to_json(), durable=task.outlives_power)
-    except OSError:
-        pass  # nothing is left to write to
-
-
-def _limit_on_files() -> str:
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return f"the limit on them (ulimit -n) is {limit}; {processes.ENOUGH_FILES} are enough"

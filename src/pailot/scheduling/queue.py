@@ -22,7 +22,9 @@ from bisect import bisect_left, insort
 from heapq import heapify, heappop, heappush
 
 from ..values import Value
+from . import wait_reasons
 from .capacity import CLASSES, NOTHING, OPPORTUNISTIC, Capacity, Ledger, Share, amounts_of, capacity_of, minus, plus, shares_of
+from .requests import Holding, Reason, Request, group_of
 from .user_limits import UserBooks
 
 TYPE_CHECKING = False
@@ -39,48 +41,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 16
 """After this many later jobs have started first, capacity is reserved for the head of the queue."""
-
-
-class Request(Value):
-    """A job that waits, with the sum of what its tasks ask for."""
-
-    id: str
-    name: str = ""
-    """What messages call it."""
-    cpu: float = 0
-    memory_mb: int = 0
-    gpu: int = 0
-    priority: str = "test"
-    vc: str = "default"
-    order: float = 0
-    """When it came: smaller is earlier. A job that is queued again keeps its place."""
-    overtaken: int = 0
-    user: str = ""
-    """Whose it is, for what each user may have."""
-
-
-class Holding(Value):
-    """A job that runs."""
-
-    request: Request
-    started: float = 0
-    stopping: bool = False
-    """It is being stopped: what it holds will soon be free."""
-
-
-class Reason(Value):
-    """Why a job waits: `never`, `limit` (of its user), `room`, `kept` (for one in front of it), `stopping` (others make room)
-    or `ready`.
-    """
-
-    kind: str
-    text: str
-    missing: Mapping[str, float] = {}
-    """`cpu`, `memory_mb`, `gpu`: what is not there for it."""
-    holders: tuple[str, ...] = ()
-    """Who has it, the biggest first."""
-    position: int = 0
-    length: int = 0
 
 
 class Decision(Value):
@@ -213,9 +173,7 @@ class Queue:
 
     def never_starts(self, request: Request) -> str:
         """Return why such a job could never start, in words; empty if it could."""
-        from . import wait_reasons
-
-        return wait_reasons.never_words(self, request) if self._is_too_big(request) else ""
+        return wait_reasons.never_words(self._standing(), request) if self._is_too_big(request) else ""
 
     def overtaken(self) -> Mapping[str, int]:
         """How often each first in line was overtaken."""
@@ -248,9 +206,22 @@ class Queue:
 
     def why(self, job: str) -> Reason:
         """Why a job waits; raises KeyError where it does not wait here. Decide first."""
-        from . import wait_reasons
+        return wait_reasons.reason(self._standing(), job)
 
-        return wait_reasons.reason(self, job)
+    def _standing(self) -> wait_reasons.Standing:
+        return wait_reasons.Standing(
+            self.clusters,
+            self._total,
+            self._ledger,
+            self._books,
+            self._running,
+            self._requests,
+            self._never,
+            self._orders,
+            self._promised,
+            self._kept,
+            self._overtaken,
+        )
 
     def would_wait(self, request: Request) -> Reason:
         """What a job would wait for that came now; `ready` if it would start. Nothing changes."""
@@ -544,9 +515,3 @@ class _Turn:
         ]
         for _, job, held in sorted(found, reverse=True):
             yield job, held
-
-
-def group_of(request: Request) -> Group:
-    """In whose line a job stands."""
-    rank = CLASSES.index(request.priority)
-    return (rank, "" if rank == OPPORTUNISTIC else request.vc)

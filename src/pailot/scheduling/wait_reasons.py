@@ -4,43 +4,63 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from ..values import Value
 from .capacity import CLASSES, NOTHING, OPPORTUNISTIC, amounts_of, minus
-from .queue import Reason, group_of
+from .requests import Reason, group_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
-    from .capacity import Amounts, Group
-    from .queue import Queue, Request
-    from .user_limits import Owner
+    from .capacity import Amounts, Group, Ledger, Share
+    from .requests import Holding, Request
+    from .user_limits import Owner, UserBooks
 
 KINDS = ("cpu", "memory_mb", "gpu")
 SHOWN = 5
 """At most this many names are listed; the rest is counted."""
 
 
-def reason(queue: Queue, job: str) -> Reason:
+class Standing(Value):
+    """How a queue stands when it is asked why a job waits; it is only looked at."""
+
+    clusters: Mapping[str, Share]
+    total: Amounts
+    ledger: Ledger
+    books: UserBooks
+    running: Mapping[str, Holding]
+    requests: Mapping[str, tuple[Request, Amounts, Any]]
+    never: Mapping[str, Request]
+    """Those that can never start."""
+    orders: Sequence[Sequence[Any]]
+    """The places of those that wait, a line for each class."""
+    promised: Sequence[str]
+    kept: Sequence[str]
+    overtaken: Mapping[str, int]
+
+
+def reason(queue: Standing, job: str) -> Reason:
     """Why a job of that queue waits."""
-    request = queue._never.get(job)
+    request = queue.never.get(job)
     if request is not None:
         return _never(queue, request)
-    request, demand, place = queue._requests[job]
+    request, demand, place = queue.requests[job]
     group = group_of(request)
-    position = sum(len(line) for line in queue._orders[: group[0]]) + bisect_left(queue._orders[group[0]], place) + 1
-    length = sum(map(len, queue._orders))
+    position = sum(len(line) for line in queue.orders[: group[0]]) + bisect_left(queue.orders[group[0]], place) + 1
+    length = sum(map(len, queue.orders))
     standing = f"it is number {position} of {length} in line"
-    if job in queue._promised:
+    if job in queue.promised:
         holders = _names(_leaving(queue))
         text = f"{_listed(holders)} {'is' if len(holders) == 1 else 'are'} being stopped to make room for it; {standing}"
         return Reason("stopping", text, {}, holders, position, length)
-    owner = queue._books.owner(request.vc, request.user)
-    if owner is not None and not queue._books.permits(owner, demand[2]):
+    owner = queue.books.owner(request.vc, request.user)
+    if owner is not None and not queue.books.permits(owner, demand[2]):
         holders, text = _at_the_limit(queue, owner, demand)
         return Reason("limit", f"{text}; {standing}", {}, holders, position, length)
     missing = _missing(queue, group, demand)
     if missing == NOTHING:
-        front = tuple(queue_name(queue, each) for each in (*queue._promised, *queue._kept) if each != job)
+        front = tuple(queue_name(queue, each) for each in (*queue.promised, *queue.kept) if each != job)
         if not front:
             return Reason("ready", f"there is room for it now; {standing}", {}, (), position, length)
         text = f"the room for it is kept for {_listed(front)}, which came before it; {standing}"
@@ -56,19 +76,19 @@ def reason(queue: Queue, job: str) -> Reason:
     text = f"it waits for {' and '.join(parts)}"
     if holders:
         text += f"; {_listed(holders)} {'holds' if len(holders) == 1 else 'hold'} what it needs"
-    if job in queue._kept:
-        text += f"; it was overtaken {queue._overtaken.get(job, 0)} times, so what becomes free is kept for it"
+    if job in queue.kept:
+        text += f"; it was overtaken {queue.overtaken.get(job, 0)} times, so what becomes free is kept for it"
     return Reason("room", f"{text}; {standing}", _as_mapping(missing), holders, position, length)
 
 
-def never_words(queue: Queue, request: Request) -> str:
+def never_words(queue: Standing, request: Request) -> str:
     """Return why a job that is too big can never start."""
     return _never(queue, request).text
 
 
-def queue_name(queue: Queue, job: str) -> str:
+def queue_name(queue: Standing, job: str) -> str:
     """What messages call a job that waits."""
-    request = queue._requests[job][0]
+    request = queue.requests[job][0]
     return request.name or request.id
 
 
@@ -84,11 +104,11 @@ def number(kind: int, value: int) -> str:
     return f"{value / 1000:g}" if kind == 0 else str(value)
 
 
-def _at_the_limit(queue: Queue, owner: Owner, demand: Amounts) -> tuple[tuple[str, ...], str]:
+def _at_the_limit(queue: Standing, owner: Owner, demand: Amounts) -> tuple[tuple[str, ...], str]:
     """Which of a user's own jobs it waits for, and what the limit is."""
     vc, user = owner
-    limit, (jobs, gpus) = queue._books.limits[vc], queue._books.held.get(owner, (0, 0))
-    own = [each for each in queue._running.values() if (each.request.vc, each.request.user) == owner]
+    limit, (jobs, gpus) = queue.books.limits[vc], queue.books.held.get(owner, (0, 0))
+    own = [each for each in queue.running.values() if (each.request.vc, each.request.user) == owner]
     if limit.jobs is not None and jobs + 1 > limit.jobs:
         count = f"{limit.jobs} {'job' if limit.jobs == 1 else 'jobs'}"
         what, after = f"run {count}", f"{jobs} {'runs' if jobs == 1 else 'run'}"
@@ -101,16 +121,16 @@ def _at_the_limit(queue: Queue, owner: Owner, demand: Amounts) -> tuple[tuple[st
     return holders, text
 
 
-def _never(queue: Queue, request: Request) -> Reason:
+def _never(queue: Standing, request: Request) -> Reason:
     group, demand = group_of(request), amounts_of(request)
-    owner = queue._books.owner(request.vc, request.user)
-    if owner is not None and queue._books.never_permits(owner, demand[2]):
-        limit = queue._books.limits[request.vc]
+    owner = queue.books.owner(request.vc, request.user)
+    if owner is not None and queue.books.never_permits(owner, demand[2]):
+        limit = queue.books.limits[request.vc]
         may = "run no job" if limit.jobs == 0 else f"use {amount(2, limit.gpus or 0)} at once"
         asks = "" if limit.jobs == 0 else f"it asks for {amount(2, demand[2])}, and "
         text = f"it can never start: {asks}each user may {may} in virtual cluster '{request.vc}'"
         return Reason("never", text, {}, (), 0, 0)
-    most = queue._ledger.most(group)
+    most = queue.ledger.most(group)
     missing = tuple(max(0, asked - has) for asked, has in zip(demand, most))  # noqa: B905  # Python 3.9
     parts = [
         f"it asks for {amount(kind, demand[kind])}, and {_place(queue, request)} has {number(kind, most[kind])}"
@@ -120,20 +140,20 @@ def _never(queue: Queue, request: Request) -> Reason:
     text = f"it can never start: {'; '.join(parts)}"
     if group[0] != OPPORTUNISTIC and all(
         asked <= has
-        for asked, has in zip(demand, queue._total)  # noqa: B905  # Python 3.9
+        for asked, has in zip(demand, queue.total)  # noqa: B905  # Python 3.9
     ):
         text += "; as an opportunistic job (jobPriorityClass: oppo) it could use the whole machine"
     return Reason("never", text, _as_mapping(missing), (), 0, 0)
 
 
-def _place(queue: Queue, request: Request) -> str:
-    if request.priority == CLASSES[OPPORTUNISTIC] or queue._ledger.shared == list(queue._total):
+def _place(queue: Standing, request: Request) -> str:
+    if request.priority == CLASSES[OPPORTUNISTIC] or queue.ledger.shared == list(queue.total):
         return "this machine"
     return f"virtual cluster '{request.vc}', with what is shared by all,"
 
 
-def _missing(queue: Queue, group: Group, demand: Amounts) -> Amounts:
-    ledger = queue._ledger
+def _missing(queue: Standing, group: Group, demand: Amounts) -> Amounts:
+    ledger = queue.ledger
     lacking = NOTHING if group[0] == OPPORTUNISTIC else ledger.lacking(group[1], demand)
     if lacking != NOTHING:
         return lacking
@@ -143,11 +163,11 @@ def _missing(queue: Queue, group: Group, demand: Amounts) -> Amounts:
     return (short[0], short[1], short[2])
 
 
-def _holding(queue: Queue, group: Group, missing: Amounts) -> list[tuple[Amounts, str]]:
+def _holding(queue: Standing, group: Group, missing: Amounts) -> list[tuple[Amounts, str]]:
     """Who has what is missing: all that run for an opportunistic job, else its cluster and those who draw on the shared rest."""
-    ledger = queue._ledger
+    ledger = queue.ledger
     found = []
-    for holding in queue._running.values():
+    for holding in queue.running.values():
         request = holding.request
         rank, vc = group_of(request)
         held = amounts_of(request)
@@ -163,10 +183,10 @@ def _holding(queue: Queue, group: Group, missing: Amounts) -> list[tuple[Amounts
     return found
 
 
-def _leaving(queue: Queue) -> list[tuple[Amounts, str]]:
+def _leaving(queue: Standing) -> list[tuple[Amounts, str]]:
     return [
         (amounts_of(holding.request), holding.request.name or holding.request.id)
-        for holding in queue._running.values()
+        for holding in queue.running.values()
         if holding.stopping and holding.request.priority == CLASSES[OPPORTUNISTIC]
     ]
 

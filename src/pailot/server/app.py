@@ -12,7 +12,8 @@ from .errors import response_of
 from .page import Page
 from .route_table import ROUTES
 from .toolkit.addresses import counted
-from .toolkit.http import COMPRESSED_FROM, Gone, HttpError, Request, Response, Stream, compressed, json_response
+from .toolkit.errors import HttpError
+from .toolkit.http import COMPRESSED_FROM, Gone, Request, Response, Stream, compressed, json_response
 from .toolkit.rate_limits import TooMany
 from .toolkit.routing import OPEN, Router
 from .toolkit.sockets import TRY_LATER, Socket, check_origin

@@ -11,7 +11,7 @@ import time
 from ..jobserver.accounts import DEFAULT_CLUSTER, NoSuchUser
 from ..jobserver.models import Caller as TeamCaller
 from ..store.server.tokens import BadToken
-from .toolkit.http import HttpError
+from .toolkit.errors import HttpError
 from .toolkit.routing import ADMIN, BROWSER, KEY, READER, TOKEN_ADMIN
 
 TYPE_CHECKING = False

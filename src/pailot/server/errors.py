@@ -8,7 +8,8 @@ from ..protocol.problems import InvalidJob
 from ..store import StoreError
 from ..store.server import BadValue
 from ..store.server.tokens import BadToken
-from .toolkit.http import HttpError, Response, json_response
+from .toolkit.errors import HttpError
+from .toolkit.http import Response, json_response
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

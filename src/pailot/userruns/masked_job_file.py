@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..protocol.document_secrets import leaves
 from ..protocol.overrides import Override
 from ..protocol.secrecy import (
     KEPT,
@@ -9,7 +10,6 @@ from ..protocol.secrecy import (
     Written,
     hidden_in_records,
     hidden_texts,
-    leaves,
     masked_root,
     masked_value,
     restored,

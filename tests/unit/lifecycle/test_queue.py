@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pailot.scheduling.capacity import CLASSES, Capacity, Ledger, Share
-from pailot.scheduling.queue import Decision, Holding, Queue, Request, decide
+from pailot.scheduling.queue import Decision, Queue, decide
+from pailot.scheduling.requests import Holding, Request
 from pailot.scheduling.user_limits import UserBooks, UserLimits
 
 MACHINE = Capacity(8, 8_000, 8)

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from pailot.protocol import InvalidJob, read
+from pailot.protocol.document_secrets import hidden_in_lines
 from pailot.protocol.overrides import Override
-from pailot.protocol.secrecy import hidden_in_lines, hidden_texts, masked_root, restored, written_texts
+from pailot.protocol.secrecy import hidden_texts, masked_root, restored, written_texts
 from pailot.protocol.templates import replace_secrets
 from pailot.protocol.yaml.writer import dump
 from pailot.runfolder.masking import text_masker
@@ -54,7 +55,7 @@ def test_lines_of_a_key_are_hidden_one_by_one() -> None:
     key = "-----BEGIN PRIVATE KEY-----\nMIIabcdef\nghijkl==\n-----END PRIVATE KEY-----\n"
     text = Canaries().job + f"description: {key!r}".replace("'", '"')
     document = read(text).origin.document  # type: ignore[union-attr]  # it was read from a text
-    assert {"MIIabcdef", "ghijkl=="} <= set(hidden_in_lines(document))
+    assert {"MIIabcdef", "ghijkl=="} <= set(hidden_in_lines(document.root, document.text))
 
 
 def test_a_secret_that_holds_the_reference_to_another_is_not_expanded() -> None:

@@ -17,7 +17,8 @@ from pailot.protocol.schema_types import Record, Text, Whole
 from pailot.server.routes.logs import byte_range, follow
 from pailot.server.toolkit import http
 from pailot.server.toolkit.bodies import check, parse_body, parse_form
-from pailot.server.toolkit.http import HttpError, Response
+from pailot.server.toolkit.errors import HttpError
+from pailot.server.toolkit.http import Response
 from pailot.server.toolkit.rate_limits import Limiter, TooMany, parse_limits
 from pailot.server.toolkit.routing import Router, Routes
 from pailot.server.toolkit.sse import event, with_beats

@@ -14,8 +14,9 @@ from ...runfolder.careful_files import make_folders
 from ...runfolder.records import TaskRecord
 from ...runfolder.stop_reason import claim_stop
 from ...runtime import cgroups, cleanup, processes
-from ...runtime.shim import fork_shim, run_and_exit, which
+from ...runtime.shim import which
 from ...runtime.shim_events import Channel
+from ...runtime.shim_process import fork_shim, run_and_exit
 from ..contract import Engine, EngineError
 from ..observation import ENDED, Observed, observe_task
 from ..preparation import machine, workdir

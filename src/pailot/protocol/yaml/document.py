@@ -146,9 +146,9 @@ class Document:
 
     def _all_hidden(self) -> list[str]:
         if self._hidden is None:
-            from ..secrecy import hidden_in_lines
+            from ..document_secrets import hidden_in_lines  # only where something is wrong
 
-            found = set(hidden_in_lines(self))
+            found = set(hidden_in_lines(self.root, self.text))
             # Messages repeat the beginning of a long text only.
             found |= {text[:most] for text in found for most in SHOWN_LENGTHS if len(text) > most}
             self._hidden = sorted(found, key=len, reverse=True)  # one may be part of another

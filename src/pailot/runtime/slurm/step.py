@@ -20,8 +20,8 @@ from ...runfolder.stop_reason import claim_stop
 from .. import processes
 from ..folder_copy.tree import Tree
 from ..ports import Ports
-from ..shim import fork_shim, run_and_exit
 from ..shim_events import Channel
+from ..shim_process import fork_shim, run_and_exit
 from ..task_spec import Task
 
 TYPE_CHECKING = False

@@ -6,7 +6,8 @@ from ..schemas import a, many
 from ..serializers.jobs import detail, old_attempt
 from ..serializers.openpai_terms import role_name, role_names
 from ..serializers.tasks import task_history
-from ..toolkit.http import HttpError, json_response, text_response
+from ..toolkit.errors import HttpError
+from ..toolkit.http import json_response, text_response
 from ..toolkit.routing import Routes
 from .jobs import full_name
 

@@ -6,7 +6,8 @@ from ...jobserver.errors import Invalid
 from ...protocol.schema_types import Text
 from ..schemas import OBJECT, SWITCH, TEXT, a, many, maybe, record
 from ..serializers.waiting import waiting
-from ..toolkit.http import HttpError, json_response
+from ..toolkit.errors import HttpError
+from ..toolkit.http import json_response
 from ..toolkit.routing import Query, Routes
 
 TYPE_CHECKING = False

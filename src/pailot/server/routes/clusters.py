@@ -12,7 +12,8 @@ from ..bootstrap import shares_of
 from ..schemas import MESSAGE, OBJECT, SKUS, a, by_name
 from ..serializers.clusters import cluster_json, sku_json
 from ..toolkit.bodies import check
-from ..toolkit.http import HttpError, json_response
+from ..toolkit.errors import HttpError
+from ..toolkit.http import json_response
 from ..toolkit.routing import ADMIN, READER, TOKEN, Query, Routes
 
 TYPE_CHECKING = False

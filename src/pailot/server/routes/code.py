@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from ..schemas import SWITCH, TEXT, record
-from ..toolkit.http import HttpError, Response, json_response
+from ..toolkit.errors import HttpError
+from ..toolkit.http import Response, json_response
 from ..toolkit.routing import Routes
 
 TYPE_CHECKING = False

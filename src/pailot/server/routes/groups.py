@@ -7,7 +7,8 @@ from ...jobserver.errors import Conflict
 from ...protocol.schema_types import Anything, Flag, Record, Text
 from ..schemas import MESSAGE, SWITCH, TEXT, a, many, record
 from ..toolkit.bodies import check
-from ..toolkit.http import HttpError, json_response
+from ..toolkit.errors import HttpError
+from ..toolkit.http import json_response
 from ..toolkit.routing import ADMIN, TOKEN, TOKEN_ADMIN, Routes
 
 TYPE_CHECKING = False

@@ -15,7 +15,8 @@ from ..schemas import DONE, JOB_LIST, OBJECT, SENT, a
 from ..serializers import jobs as answers
 from ..serializers.events import events
 from ..toolkit.bodies import check
-from ..toolkit.http import JSON, YAML, HttpError, Response, json_response, to_json
+from ..toolkit.errors import HttpError
+from ..toolkit.http import JSON, YAML, Response, json_response, to_json
 from ..toolkit.routing import Query, Routes
 from .checking import SUBMIT_QUERY, job_file
 

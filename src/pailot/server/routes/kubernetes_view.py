@@ -7,7 +7,8 @@ import time
 from ..schemas import a, many
 from ..serializers.alerts import alert_json
 from ..serializers.kubernetes import Selector, node_list, pod_list
-from ..toolkit.http import JSON, HttpError, Response, json_response, to_json
+from ..toolkit.errors import HttpError
+from ..toolkit.http import JSON, Response, json_response, to_json
 from ..toolkit.routing import TOKEN, TOKEN_ADMIN, Query, Routes
 
 TYPE_CHECKING = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..toolkit.http import HttpError
+from ..toolkit.errors import HttpError
 from ..toolkit.routing import Query, Routes
 from ..toolkit.sse import event, last_id, stream
 from .jobs import full_name

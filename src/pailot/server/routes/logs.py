@@ -7,7 +7,8 @@ from urllib.parse import quote
 
 from ...runfolder.layout import STREAMS
 from ..schemas import a
-from ..toolkit.http import TEXT, HttpError, Response, Stream, json_response
+from ..toolkit.errors import HttpError
+from ..toolkit.http import TEXT, Response, Stream, json_response
 from ..toolkit.routing import KEY, Query, Routes
 from ..toolkit.sse import event, last_id, stream
 from .attempts import role_of, whole

@@ -9,7 +9,8 @@ from ..auth import COOKIES, invalid_token
 from ..schemas import MESSAGE, NUMBER, SWITCH, TEXT, many, maybe, record
 from ..toolkit.addresses import counted
 from ..toolkit.bodies import check
-from ..toolkit.http import HttpError, json_response
+from ..toolkit.errors import HttpError
+from ..toolkit.http import json_response
 from ..toolkit.routing import BROWSER, OPEN, Routes
 
 TYPE_CHECKING = False

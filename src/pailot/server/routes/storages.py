@@ -5,7 +5,8 @@ from __future__ import annotations
 from ...protocol.schema_types import Anything, Flag, Record, Text
 from ..schemas import MESSAGE, OLD_SERVER, OLD_STORAGE, STORAGE, a, many, record
 from ..toolkit.bodies import check
-from ..toolkit.http import HttpError, json_response
+from ..toolkit.errors import HttpError
+from ..toolkit.http import json_response
 from ..toolkit.routing import ADMIN, TOKEN, Query, Routes
 
 TYPE_CHECKING = False

@@ -8,7 +8,8 @@ from contextlib import AsyncExitStack, suppress
 
 from ...jobserver.task_sessions import PIECE_BYTES, FileWork, Wanted
 from ..schemas import OBJECT, TEXT, record
-from ..toolkit.http import HttpError, Response, Stream, json_response
+from ..toolkit.errors import HttpError
+from ..toolkit.http import Response, Stream, json_response
 from ..toolkit.routing import Query, Routes
 from .attempts import whole
 from .jobs import full_name

@@ -7,7 +7,8 @@ from ...protocol.schema_types import OneOf, Record, Text, Whole
 from ..schemas import LOGIN, MESSAGE, SWITCH, TEXT, many, record
 from ..toolkit.addresses import counted
 from ..toolkit.bodies import check
-from ..toolkit.http import HttpError, json_response
+from ..toolkit.errors import HttpError
+from ..toolkit.http import json_response
 from ..toolkit.routing import BROWSER, OPEN, TOKEN, Routes
 
 TYPE_CHECKING = False

@@ -9,7 +9,8 @@ from ..auth import not_admin
 from ..schemas import MESSAGE, a, many
 from ..toolkit.addresses import counted
 from ..toolkit.bodies import check
-from ..toolkit.http import HttpError, json_response
+from ..toolkit.errors import HttpError
+from ..toolkit.http import json_response
 from ..toolkit.routing import ADMIN, BROWSER, TOKEN, Routes
 
 TYPE_CHECKING = False

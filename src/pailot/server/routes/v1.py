@@ -5,8 +5,9 @@ from __future__ import annotations
 from ...protocol.v1 import job_shape
 from ..schemas import MESSAGE, OBJECT, TEXT, a, many, record
 from ..serializers.v1 import v1_detail, v1_item
-from ..toolkit.bodies import parse_body
-from ..toolkit.http import YAML, HttpError, Response, decode, json_response, to_json
+from ..toolkit.bodies import decode, parse_body
+from ..toolkit.errors import HttpError
+from ..toolkit.http import YAML, Response, json_response, to_json
 from ..toolkit.routing import READER, Query, Routes
 from .jobs import EXECUTION, config_json, execute, job_query
 

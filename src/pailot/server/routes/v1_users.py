@@ -6,7 +6,8 @@ from ...jobserver.errors import Conflict
 from ...protocol.schema_types import Flag, ListOf, OneOf, Record, Text
 from ..schemas import MESSAGE
 from ..toolkit.bodies import check
-from ..toolkit.http import HttpError, json_response
+from ..toolkit.errors import HttpError
+from ..toolkit.http import json_response
 from ..toolkit.routing import ADMIN, Routes
 
 TYPE_CHECKING = False

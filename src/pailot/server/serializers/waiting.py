@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...jobserver.models import Holder
-    from ...scheduling.queue import Reason
+    from ...scheduling.requests import Reason
 
 SHOWN_HOLDERS = 100
 

@@ -8,7 +8,8 @@ import zlib
 from contextlib import suppress
 from urllib.parse import parse_qsl
 
-from ...errors import PailotError
+from .bodies import decode, parse_body
+from .errors import HttpError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,14 +38,6 @@ _SLOWEST = 1000.0
 """Bytes a second that a body must come with, after that time: who sends a byte a minute holds a place, and sends nothing."""
 _DISCARDED, _DISCARD_SECONDS = 8 << 20, 5.0
 """Of a body that is too large, at most this much is read and dropped, for at most this time."""
-
-
-class HttpError(PailotError):
-    """An answer that is not what the client hoped for: `{"code": …, "message": …}`."""
-
-    def __init__(self, status: int, code: str, message: str, headers: Headers | None = None) -> None:
-        super().__init__(message)
-        self.status, self.code, self.message, self.headers = status, code, message, headers or []
 
 
 class Gone(Exception):
@@ -225,8 +218,6 @@ class Request:
 
     async def data(self, limit: int = BODY_LIMIT) -> Any:
         """The body as a value: JSON (also under `text/*`, as browsers send it), or a form; None where there is none."""
-        from .bodies import parse_body
-
         return parse_body(await self.body(limit), self.header(b"content-type") or "")
 
 
@@ -235,21 +226,6 @@ _CLOSE = (b"connection", b"close")
 
 def too_large(limit: int) -> HttpError:
     return HttpError(413, "RequestTooLargeError", f"request entity too large: at most {limit} bytes are taken", [_CLOSE])
-
-
-def decode(body: bytes, content_type: str) -> str:
-    """A body as text; a character set that we do not know is 415, as with OpenPAI."""
-    charset = "utf-8"
-    for part in content_type.split(";")[1:]:
-        key, _, value = part.strip().partition("=")
-        if key.lower() == "charset" and value:
-            charset = value.strip("\"'").lower()
-    if charset not in ("utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "utf-16", "utf-16le", "utf-16be"):
-        raise HttpError(415, "UnsupportedCharsetError", f'unsupported charset "{charset[:40].upper()}"')
-    try:
-        return body.decode(charset)
-    except UnicodeDecodeError as error:
-        raise HttpError(400, "InvalidParametersError", f"the body is not {charset}: byte {error.start} is wrong") from None
 
 
 async def once(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 from ...values import Value
-from .http import HttpError, Response
+from .errors import HttpError
+from .http import Response
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

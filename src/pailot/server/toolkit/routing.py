@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import unquote, unquote_to_bytes
 
 from ...values import Value
-from .http import HttpError
+from .errors import HttpError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

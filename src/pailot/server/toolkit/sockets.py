@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from .http import HttpError, Response
+from .errors import HttpError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .http import Receive, Request, Send
+    from .http import Receive, Request, Response, Send
 
 POLICY, TRY_LATER, DEFECT = 1008, 1013, 1011
 """Why a server closes: something is against its rules, it has no room or ends, it is defective (RFC 6455)."""
