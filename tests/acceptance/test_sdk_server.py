@@ -60,7 +60,8 @@ def test_instances_of_a_processor_on_a_server(server: Server, token: str, here: 
     (here / "code" / "given").write_text("code")
     session = Session(server=server.url, token=token)
     made = Processor("debian", "python3 meet.py", "code", instance_count=2, session=session, labels={"kind": "a, b"})
-    job = made.run(outputs={"model": str(here / "model")}, show_logs=False)
+    with pytest.warns(UserWarning, match="left below /ml and not kept: /ml/output/mine"):
+        job = made.run(outputs={"model": str(here / "model")}, show_logs=False)
     assert {index: list(job.logs(index)) for index in range(2)} == meeting.expected(2)
     assert sorted(path.name for path in (here / "model").iterdir()) == ["0", "1"]
     assert TrainingJob.list(session=session, labels={"kind": "a, b"}) == [job] == TrainingJob.list("Succeed", session)[:1]

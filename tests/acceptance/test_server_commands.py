@@ -159,7 +159,8 @@ def test_a_failed_job_has_its_status_and_its_reason(me: Home) -> None:
     assert done.lines[0] == "oops"
     assert "oops" in me.pailot("why", "failing").out
     again = submit(me, job(role("true"), name="failing"))
-    assert (again.status, again.err.strip()) == (2, "pailot: Job admin~failing already exists.")
+    words = "pailot: Job admin~failing already exists; use --name or --unique for another, or --replace if it has ended"
+    assert (again.status, again.err.strip()) == (2, words)
 
 
 def test_stopping(me: Home) -> None:
