@@ -308,7 +308,8 @@ def test_a_cancel_in_slurm_stops_the_job_with_its_grace(login: Login, instances:
 
 
 def test_a_cancel_of_a_waiting_job_stops_it(login: Login) -> None:
-    process = login.start(job(role("true", instances=24), job_retries=2).replace("cpu: 1", "cpu: 2"), "--quiet")
+    login.slurm.slurm("sbatch", "--nodes=3", "--exclusive", "--output=/dev/null", "--wrap=sleep 1000")  # all there is
+    process = login.start(job(role("true"), job_retries=2), "--quiet")
     login.slurm.slurm("scancel", login.slurm_job())
     assert ended(process).status == 3
     assert login.show()["reason"] == "it was cancelled in Slurm (scancel)"
