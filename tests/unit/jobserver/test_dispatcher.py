@@ -24,7 +24,7 @@ from pailot.store.server import JobRecord
 from pailot.testing.runs import job, role
 
 ANN = Caller("ann")
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 300
 PRIORITY = "  hivedScheduler: {{jobPriorityClass: {}}}\n"
 
 
