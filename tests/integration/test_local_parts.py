@@ -601,14 +601,21 @@ def files_below(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir())
 
 
+def linked_from(folder: Path) -> set[str]:
+    """The names beside a folder that are links to what is in it."""
+    return {
+        each.name for each in folder.parent.iterdir() if each.is_symlink() and each.readlink() == Path(folder.name, each.name)
+    }
+
+
 def test_each_private_directory_gets_a_copy_of_the_code(project: Path, tmp_path: Path) -> None:
     works = works_for(tmp_path, "one", "two")
     Path(works["one", 0], "train").symlink_to(project / "train")
     for _ in range(2):
         bring_code(planned(code="train"), works, "", cwd=str(project))
     for work in works.values():
-        assert os.listdir(work) == ["train"]
         copied = Path(work, "train")
+        assert linked_from(copied) == set(os.listdir(copied)) == set(os.listdir(work)) - {"train"}
         assert files_below(copied) == [".pailotignore", "deep/model.py", "inside", "keep.pyc", "main.py", "outside"]
         assert (copied / "inside").readlink() == Path("deep/model.py")
         assert (copied / "outside").read_text() == "other.txt"
@@ -635,11 +642,19 @@ def test_a_copy_into_itself_ends(project: Path) -> None:
     assert Path(works["one", 0], "train", "main.py").exists()
 
 
-def test_the_users_own_directory_is_left_as_it_is(project: Path, tmp_path: Path) -> None:
+def test_the_users_own_directory_gets_links_to_its_code_and_is_else_left_as_it_is(project: Path, tmp_path: Path) -> None:
     shared = {("one", 0): str(project), ("two", 0): str(project)}
     before = files_below(project)
-    for code in ("train", "./train/", ".", str(project / "train")):
+    bring_code(planned(code="."), shared, "", cwd=str(project), private=False)
+    assert files_below(project) == before
+    (project / "main.py").write_text("the user's own")
+    for code in ("train", "./train/", str(project / "train")):
         bring_code(planned(code=code), shared, "", cwd=str(project), private=False)
+    assert (project / "main.py").read_text() == "the user's own"
+    linked = linked_from(project / "train")
+    assert linked == set(os.listdir(project / "train")) - {"main.py"}
+    for name in ("main.py", *linked):
+        (project / name).unlink()
     assert files_below(project) == before
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
