@@ -143,6 +143,7 @@ def test_a_copy_of_a_home_ends_nothing_of_the_original(home: Home, tmp_path: Pat
     process = home.start(marked_job(marker), "--quiet")
     assert process.stdout
     process.stdout.readline()
+    wait_for(lambda: len(processes_with(marker)) >= 4, what="both tasks to run")  # a script may be a pipe until bash has read it
     copied = shutil.copytree(
         tmp_path / "home", tmp_path / "copy", ignore=lambda _, names: [name for name in names if name == "control"]
     )
