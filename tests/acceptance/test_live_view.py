@@ -42,7 +42,7 @@ def two_roles(seconds: float) -> str:
 
 def test_one_line_below_the_logs_tells_roles_retries_and_time(home: Home) -> None:
     text = seen(home, two_roles(3), 200)
-    assert "[worker:0] first\r\n" in text
+    assert "\x1b[36m[worker:0]\x1b[0m first\r\n" in text
     assert re.search(r"demo · \d+ s · 3 of 3 running \(worker 1/1, a_server_with_a_long_name 2/2\)", text)
     assert re.search(r"demo · \d+ s · 2 of 3 running \(worker 0/1, a_server_with_a_long_name 2/2\) · 1 retry", text)
     assert not re.search(r"\r\x1b\[2m(demo[^\x1b]*)\x1b\[0m\x1b\[K\r\x1b\[2m\1\x1b", text)  # never the same again

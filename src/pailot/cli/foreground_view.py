@@ -11,6 +11,7 @@ from ..printable import printable
 from ..progress import Pace, Progress, to_terminal, width
 from ..runfolder import journal, layout, logs
 from ..userruns.driver import Watcher
+from .terminal_lines import Label, has_colours, is_screen, replaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ..userruns.run_folder import JobFolder
 
 CHUNK = 1 << 16
+_NEW_LINE = 10
 
 
 class Live(Watcher):
@@ -37,7 +39,10 @@ class Live(Watcher):
         self.closed: set[int] = set()
         self.ends: dict[tuple[int, str, int], int] = {}
         """The last attempt of each task that has ended."""
-        self.status = StatusLine(plan) if os.isatty(2) and not quiet else None
+        self.screens = frozenset(target for target in (1, 2) if is_screen(target))
+        self.line_is_open = False
+        """Whether what stands last on the screen has no end yet: it is left alone."""
+        self.status = StatusLine(plan) if 2 in self.screens and not quiet else None
         self.pace = Pace()
 
     def started(self, attempt: int, notes: list[str]) -> None:
@@ -52,7 +57,7 @@ class Live(Watcher):
             return
         words = event_words(event, self.plan.name)
         if words and event.kind == journal.WAITING and not self.quiet:
-            to_terminal(f"pailot: {printable(words)}\n")  # the driver is about to block; nobody else would print it
+            to_terminal(f"{self._new_line()}pailot: {printable(words)}\n")  # the driver is about to block
         elif words:
             self._say(words)
         if event.kind == journal.TASK_ENDED and event.task is not None and event.task_attempt is not None:
@@ -64,7 +69,7 @@ class Live(Watcher):
         due = self.pace.is_due(progress)
         if self.status:
             self.status.moving = "" if progress.ended else progress.line()
-            self.status.tick(self._busy())
+            self.tick()
         if due and (progress.ended or not self.status):
             self._say(progress.line())
 
@@ -74,8 +79,9 @@ class Live(Watcher):
             source = self.sources.get(key)
             if source is None:
                 path = layout.task_attempt_folder(self.folder.task(attempt, role, index), task_attempt)
-                prefix = b"" if self.single else f"[{role}:{index}] ".encode()
-                source = self.sources[key] = Source(path, stream, prefix, self.err if stream == layout.STDERR else self.out)
+                target = self.err if stream == layout.STDERR else self.out
+                label = None if self.single else Label(role, index, tuple(self.plan.roles), colour=has_colours(target))
+                source = self.sources[key] = Source(path, stream, label, target, on_screen=target in self.screens)
             source.behind = True
 
     def descriptors(self) -> Mapping[int, Callable[[], None]]:
@@ -90,8 +96,19 @@ class Live(Watcher):
         return 1.0 if self.status else None
 
     def tick(self) -> None:
-        if self.status:
-            self.status.tick(self._busy())
+        if self.status and not self.line_is_open and not self._busy():
+            self.status.tick(self._unfinished_line())
+
+    def _unfinished_line(self) -> str:
+        """The line that a task of several is about to print, the last of those that were changed."""
+        opened = [source for source in self.sources.values() if source.label and source.partial and source.target in self.screens]
+        latest = max(opened, key=lambda source: source.changed, default=None)
+        return latest.label.unfinished(latest.partial, width() - 1) if latest and latest.label else ""
+
+    def _new_line(self) -> str:
+        """What must be printed before a line of ours."""
+        opened, self.line_is_open = self.line_is_open, False
+        return "\n" if opened else ""
 
     def finished(self, verdict: VerdictRecord) -> None:
         """Everything that is left; the run is over, so this may take its time."""
@@ -102,6 +119,8 @@ class Live(Watcher):
                 pass
         if self.status:
             self.status.clear()
+        if not self.quiet or verdict.state != "SUCCEEDED":
+            to_terminal(self._new_line())
 
     def _catch_up(self, attempt: int) -> None:
         """What we were not told of: a log that has grown since we looked, or that nobody had told of at all."""
@@ -136,7 +155,10 @@ class Live(Watcher):
         if self.status:
             self.status.clear()
         try:
-            data = data[os.write(self.outlets[target], data) :]
+            count = os.write(self.outlets[target], data)
+            if target in self.screens and count:
+                self.line_is_open = data[count - 1] != _NEW_LINE
+            data = data[count:]
         except BlockingIOError:
             pass  # its reader is slow; the rest waits
         except OSError:
@@ -149,11 +171,14 @@ class Live(Watcher):
         return True
 
     def _serve(self, target: int) -> None:
-        self._write_some(target)
+        if not self._write_some(target):
+            self.tick()
 
     def _next(self, target: int, *, last: bool) -> bytes | None:
         if self.waiting[target]:
-            return self.waiting[target].pop(0)
+            data = self.waiting[target].pop(0)
+            ours = target in self.screens and data.startswith(b"pailot: ")
+            return self._new_line().encode() + data if ours else data
         for key, source in list(self.sources.items()):
             if source.target == target and source.behind:
                 data = source.read(last=last)
@@ -177,8 +202,9 @@ class Live(Watcher):
 class Source:
     """One log file and how far it was shown."""
 
-    def __init__(self, folder: str, stream: str, prefix: bytes, target: int) -> None:
-        self.prefix, self.target = prefix, target
+    def __init__(self, folder: str, stream: str, label: Label | None, target: int, *, on_screen: bool) -> None:
+        self.label, self.target, self.on_screen = label, target, on_screen
+        self.changed = 0.0
         self._log = logs.Reader(folder, stream)
         self.behind = True
         self.partial = b""
@@ -198,14 +224,19 @@ class Source:
             self.behind = False
             if last and self.partial:
                 rest, self.partial = self.partial, b""
-                return self.prefix + rest + b"\n"
+                return self._line(rest)
             return b""
-        if not self.prefix:
+        if self.label is None:
             return data
+        self.changed = time.monotonic()
         lines = (self.partial + data).split(b"\n")
         self.partial = lines.pop()
-        shown = b"".join(self.prefix + line + b"\n" for line in lines)
+        shown = b"".join(map(self._line, lines))
         return shown or self.read(last=last)
+
+    def _line(self, line: bytes) -> bytes:
+        assert self.label is not None
+        return self.label.data + (replaced(line) if self.on_screen else line) + b"\n"
 
 
 class StatusLine:
@@ -219,12 +250,14 @@ class StatusLine:
         self.shown = ""
         self.moving = ""
         """How far an input or output is on its way, while it is."""
-        self.colour = not os.environ.get("NO_COLOR")
+        self.colour = has_colours(2)
+        self.stopping = False
 
     def begin(self) -> None:
         self.began = time.monotonic()
 
     def happened(self, event: Event) -> None:
+        self.stopping = event.kind != journal.JOB_RETRY and (self.stopping or event.kind in (journal.STOPPING, journal.INTERRUPT))
         self.retries += event.kind in (journal.TASK_RETRY, journal.JOB_RETRY)
         if event.kind == journal.TASK_ENDED and event.task is not None:
             self.running[event.task[0]] -= 1
@@ -232,12 +265,11 @@ class StatusLine:
         elif event.kind == journal.JOB_RETRY:
             self.running, self.failed = self._all(), 0
 
-    def tick(self, busy: bool) -> None:
-        if busy:
-            return
-        text = self.text()[: width() - 1]
+    def tick(self, unfinished: str = "") -> None:
+        """Draw it, or in its place a line that a task has not finished yet."""
+        text = unfinished or self.text()[: width() - 1]
         if text != self.shown:
-            to_terminal(f"\r\033[2m{text}\033[0m\033[K" if self.colour else f"\r{text}\033[K")
+            to_terminal(f"\r\033[2m{text}\033[0m\033[K" if self.colour and not unfinished else f"\r{text}\033[K")
             self.shown = text
 
     def text(self) -> str:
@@ -245,7 +277,8 @@ class StatusLine:
         if self.moving:
             return self.moving
         roles = self.plan.roles.values()
-        parts = [self.plan.name, f"{sum(self.running.values())} of {self.plan.task_count} running"]
+        stopping = "stopping, " if self.stopping else ""
+        parts = [self.plan.name, f"{stopping}{sum(self.running.values())} of {self.plan.task_count} running"]
         if len(roles) > 1:
             parts[1] += f" ({', '.join(f'{role.name} {self.running[role.name]}/{role.instances}' for role in roles)})"
         if self.failed:

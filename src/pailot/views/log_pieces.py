@@ -56,6 +56,11 @@ class LineAssembler:
         for line in lines:
             yield piece.role, piece.index, line
 
+    def unfinished(self, piece: Piece) -> bytes:
+        """What the log of a piece has printed since its last line ended."""
+        logs = self._open.get((piece.role, piece.index), {})
+        return logs.get((piece.attempt, piece.task_attempt, piece.stream), b"")
+
     def finish(self) -> Iterator[RawLine]:
         """The lines without an end."""
         for (role, index), logs in self._open.items():

@@ -6,21 +6,25 @@ import os
 import sys
 
 from ...errors import PailotError, suggestion
+from ...progress import width
 from ...views.base import Which
 from ...views.cancellation import Quit
 from ...views.log_pieces import LineAssembler
 from ..main import OK
 from ..server_option import add_server_option, print_json, runs_of
+from ..terminal_lines import Label, has_colours, is_screen, replaced
 from ..wait_reason import TellingWhy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from ...views.base import View
     from ...views.log_pieces import Piece, RawLine
+
+_ERASE = b"\r\033[K"
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -51,7 +55,7 @@ def print_logs(view: View, which: Which, *, follow: bool) -> int:
     """Print what tasks printed, the latest attempt of the job first of all; `follow`: to the end of the run."""
     record = view.record()
     tasks = _tasks(view, which, record, follow=follow)
-    printer = _Printer(single=len(tasks) == 1)
+    printer = _Printer(tuple(record["taskRoles"]), single=len(tasks) == 1)
     with TellingWhy(view, quiet=not follow):
         for piece in view.pieces(which.replace(since=record["attempt"]), follow, Quit(), record):
             printer.show(piece)
@@ -60,22 +64,41 @@ def print_logs(view: View, which: Which, *, follow: bool) -> int:
 
 
 class _Printer:
-    """Writes to standard output: as it is for one task, else in whole lines after `[role:index]`."""
+    """Writes to standard output: as it is for one task, else in whole lines after `[role:index]`.
 
-    def __init__(self, *, single: bool) -> None:
-        self._single, self._lines = single, LineAssembler()
+    On a terminal the line that is not finished yet stands below the others.
+    """
+
+    def __init__(self, roles: Sequence[str], *, single: bool) -> None:
+        self._roles, self._single, self._lines = roles, single, LineAssembler()
+        self._on_screen, self._colour = is_screen(1), has_colours(1)
+        self._drawn = b""
+        """What erases the unfinished line."""
 
     def show(self, piece: Piece) -> None:
         if piece.missing:
             sys.stderr.write(f"pailot: {piece.gap}\n")
-        _write(piece.data if self._single else _prefixed(self._lines.feed(piece)))
+        if self._single:
+            _write(piece.data)
+            return
+        shown = self._drawn + self._labelled(self._lines.feed(piece))
+        rest = self._lines.unfinished(piece) if self._on_screen else b""
+        self._drawn = _ERASE if rest else b""
+        if rest:
+            shown += self._label(piece.role, piece.index).unfinished(rest, width() - 1).encode()
+        _write(shown)
 
     def finish(self) -> None:
-        _write(_prefixed(self._lines.finish()))
+        _write(self._drawn + self._labelled(self._lines.finish()))
+        self._drawn = b""
 
+    def _label(self, role: str, index: int) -> Label:
+        return Label(role, index, self._roles, colour=self._colour)
 
-def _prefixed(lines: Iterable[RawLine]) -> bytes:
-    return b"".join(f"[{role}:{index}] ".encode() + line + b"\n" for role, index, line in lines)
+    def _labelled(self, lines: Iterable[RawLine]) -> bytes:
+        return b"".join(
+            self._label(role, index).data + (replaced(line) if self._on_screen else line) + b"\n" for role, index, line in lines
+        )
 
 
 def _write(data: bytes) -> None:
