@@ -146,26 +146,38 @@ class Display:
         self.close()
 
 
+class RedrawnLine:
+    """One line of a terminal that is drawn again and again, and taken away at the end."""
+
+    def __init__(self) -> None:
+        self.is_drawn = False
+
+    def draw(self, text: str) -> None:
+        to_terminal(f"\r{text[: width() - 1]}\033[K")
+        self.is_drawn = True
+
+    def clear(self, last: str = "") -> None:
+        """Take it away; `last` is a line that stays in its place."""
+        if last or self.is_drawn:
+            to_terminal(f"\r{last}\033[K" + ("\n" if last else ""))
+            self.is_drawn = False
+
+
 class Terminal(Display):
     """One line that is drawn again; what took long leaves its last line."""
 
     def __init__(self) -> None:
-        self._pace, self._drawn = Pace(), False
+        self._pace, self._line = Pace(), RedrawnLine()
 
     def show(self, progress: Progress) -> None:
         last = self._pace.is_due(progress) and progress.ended
-        if not progress.ended:
-            to_terminal(f"\r{progress.line()[: width() - 1]}\033[K")
-            self._drawn = True
-        elif last or self._drawn:
-            words = f"pailot: {progress.line()}" if last else ""
-            to_terminal(f"\r{words}\033[K" + ("\n" if last else ""))
-            self._drawn = False
+        if progress.ended:
+            self._line.clear(f"pailot: {progress.line()}" if last else "")
+        else:
+            self._line.draw(progress.line())
 
     def close(self) -> None:
-        if self._drawn:
-            to_terminal("\r\033[K")
-            self._drawn = False
+        self._line.clear()
 
 
 class Notebook(Display):

@@ -6,7 +6,7 @@ import time
 
 from ..client.errors import Unreachable
 from ..errors import PailotError
-from ..progress import as_html, bar, display_html, in_notebook, is_terminal, to_terminal, width
+from ..progress import RedrawnLine, as_html, bar, display_html, in_notebook, is_terminal
 from ..views.cancellation import Quit
 from .transfer_progress import Transfers
 
@@ -38,7 +38,7 @@ def _watch(run: Run, timeout: float | None, quit: Quit, transfers: Transfers) ->
     from threading import Thread
 
     began = time.monotonic()
-    shown = display_html(run._repr_html_()) if in_notebook() else None
+    shown: Any = display_html(run._repr_html_()) if in_notebook() else RedrawnLine()
     ended: list[bool | BaseException] = []
 
     def wait() -> None:
@@ -59,8 +59,8 @@ def _watch(run: Run, timeout: float | None, quit: Quit, transfers: Transfers) ->
         quit.set()
         raise
     finally:
-        if shown is None:
-            to_terminal("\r\033[K")
+        if isinstance(shown, RedrawnLine):
+            shown.clear()
     if isinstance(ended[0], BaseException):
         raise ended[0]
     return ended[0]
@@ -71,11 +71,10 @@ def _draw(run: Run, shown: Any, seconds: float, moving: Progress | None) -> None
         record = run.describe()
     except Unreachable:
         return  # the server is away; whoever waits knows how long to be patient
-    if shown is not None:
+    if not isinstance(shown, RedrawnLine):
         shown.update(as_html(table(record) + (moving.html() if moving else "")))
     else:
-        text = moving.line() if moving else line(record, seconds)
-        to_terminal(f"\r{text[: width() - 1]}\033[K")
+        shown.draw(moving.line() if moving else line(record, seconds))
 
 
 def line(record: Mapping[str, Any], seconds: float) -> str:
