@@ -21,15 +21,51 @@ else:
         return lambda cls: cls
 
 
+class _Signature:
+    """What `help` and editors show of a class. It is made when asked for, since `inspect` takes 10 ms to load."""
+
+    def __get__(self, instance: object, cls: type[Value]) -> Any:
+        if instance is not None:
+            raise AttributeError("__signature__")
+        from inspect import Parameter, Signature, signature
+
+        made = cls.__init__
+        if made.__name__ == "__init__" and "_defaults" not in made.__globals__:  # the class is made in a way of its own
+            return signature(made).replace(parameters=[*signature(made).parameters.values()][1:])
+        kinds = {name: kind for base in reversed(cls.__mro__) for name, kind in _annotations(base).items()}
+        return Signature(
+            [
+                Parameter(
+                    name,
+                    Parameter.POSITIONAL_OR_KEYWORD,
+                    default=getattr(cls, name, Parameter.empty),
+                    annotation=kinds.get(name, Parameter.empty),
+                )
+                for name in cls._fields
+            ]
+        )
+
+
+def _annotations(cls: type) -> dict[str, Any]:
+    """The annotations that a class itself has."""
+    own = cls.__dict__.get("__annotations__")
+    if own is None and getattr(cls, "__annotate__", None) is not None:  # Python 3.14, in a module without the future import
+        from annotationlib import Format, get_annotations  # type: ignore[import-not-found]  # not before 3.14
+
+        own = get_annotations(cls, format=Format.FORWARDREF)
+    return own or {}
+
+
 @dataclass_transform(frozen_default=True, eq_default=True)
 class Value:
     """Base of records: fields are the class's annotations, in order; instances cannot be changed."""
 
     _fields: tuple[str, ...] = ()
+    __signature__ = _Signature()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        own = tuple(name for name in cls.__dict__.get("__annotations__", ()) if name[0] != "_")
+        own = tuple(name for name in _annotations(cls) if name[0] != "_")
         inherited = tuple(name for name in cls._fields if name not in own)
         cls._fields = inherited + own
         if "__init__" in cls.__dict__:

@@ -1,0 +1,50 @@
+"""Values: what `inspect`, `help` and editors see of them."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+from typing import Any
+
+import pailot
+from pailot.values import Value
+
+
+class Point(Value):
+    x: int
+    y: int = 0
+
+
+class Place(Point):
+    name: str = "here"
+
+
+class Odd(Value):
+    x: int
+
+    def __init__(self, text: str) -> None:
+        self.__dict__["x"] = int(text)
+
+
+def test_a_class_shows_its_signature_before_and_after_its_first_instance() -> None:
+    for _ in range(2):
+        assert str(inspect.signature(Point)) == "(x: 'int', y: 'int' = 0)"
+        assert str(inspect.signature(Place)) == "(x: 'int', y: 'int' = 0, name: 'str' = 'here')"
+        assert str(inspect.signature(Odd)) == "(text: 'str') -> 'None'"
+        assert (Point(1), Place(1, 2), Odd("3").x) == (Point(1, 0), Place(1, 2, "here"), 3)
+    assert next(iter(inspect.signature(pailot.TaskRole).parameters)) != "arguments"
+    assert not hasattr(Point(1), "__signature__")
+
+
+def test_annotations_that_are_worked_out_later_are_fields() -> None:
+    """As on Python 3.14 without the future import: the class has a function for them."""
+    late: Any
+    if sys.version_info >= (3, 14):
+        scope: dict[str, Any] = {"Value": Value}
+        exec("class Late(Value):\n    x: Unknown\n    y: int = 0", scope)
+        late = scope["Late"]
+    else:
+        late = types.new_class("Late", (Value,), {}, lambda body: body.update(__annotations__={"x": int, "y": int}, y=0))
+    assert late._fields == ("x", "y")
+    assert vars(late(1)) == {"x": 1, "y": 0}
