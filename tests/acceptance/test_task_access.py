@@ -103,7 +103,7 @@ def test_what_is_piped_in_arrives_and_ends(home: Home) -> None:
     assert (done.returncode, done.stdout) == (0, "first\nsecond\nover\n"), done.stderr
 
 
-PROMPT = r"work[#$] "
+PROMPT = r"(work|bash-[0-9.]+)[#$] "
 
 
 class Screen:
