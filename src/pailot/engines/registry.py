@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from ..errors import suggestion
 from ..values import Value
 from . import traits as known_traits
 from .contract import EngineContext, EngineError
@@ -62,7 +63,8 @@ def load(name: str) -> type[Engine]:
     known = BUILT_IN.get(name)
     target = known.target if known is not None else _installed(name)
     if target is None:
-        raise EngineError(f"there is no engine '{name}'; there is {', '.join(BUILT_IN)}")
+        hint = "; 'docker' uses Podman, too" if name == "podman" else suggestion(name, BUILT_IN)
+        raise EngineError(f"there is no engine '{name}'; there is {', '.join(BUILT_IN)}{hint}")
 
     module, _, attribute = target.partition(":")
     engine: type[Engine] = getattr(import_module(module), attribute)

@@ -46,6 +46,10 @@ class Result(Value):
     retries: int
     record: Mapping[str, Any]
 
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._fields if name != "record")
+        return f"Result({shown})"  # the record is long
+
 
 class Run:
     """A run of a job. Nothing is remembered in the object: each look asks the run's record.

@@ -128,7 +128,7 @@ def _gpus() -> Iterator[Check]:
     found = discover(os.environ.get("PAILOT_GPUS", "auto"))
     if found:
         names = ", ".join(sorted({gpu.name for gpu in found if gpu.name})) or "declared by PAILOT_GPUS"
-        yield Check("gpus", OK, f"{len(found)} GPUs: {names}")
+        yield Check("gpus", OK, f"{len(found)} GPU{'' if len(found) == 1 else 's'}: {names}")
     else:
         yield Check("gpus", NOTE, "no GPU is found", "where there is one, nvidia-smi must work; or declare them with PAILOT_GPUS")
 

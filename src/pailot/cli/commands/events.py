@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+_MOMENTS = ("started", "ended", "until")
 _HIDDEN = ("at", "event", "lastLines", "class", "notes")
 
 
@@ -31,9 +32,16 @@ def run(args: Namespace) -> int:
     return OK
 
 
+def _moment(seconds: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(seconds)) + f".{int(seconds % 1 * 1000):03d}"
+
+
 def _print_events(events: Sequence[Mapping[str, Any]]) -> None:
     """What happened, a line each."""
     for event in events:
-        moment = time.strftime("%H:%M:%S", time.localtime(event["at"])) + f".{int(event['at'] % 1 * 1000):03d}"
-        details = "  ".join(f"{key}={value}" for key, value in event.items() if key not in _HIDDEN and value not in (None, ""))
-        print(f"{moment}  {event['event']:<12} {details}".rstrip())
+        details = "  ".join(
+            f"{key}={_moment(value) if key in _MOMENTS and isinstance(value, float) else value}"
+            for key, value in event.items()
+            if key not in _HIDDEN and value not in (None, "")
+        )
+        print(f"{_moment(event['at'])}  {event['event']:<12} {details}".rstrip())

@@ -147,7 +147,7 @@ class Gpus:
         self._busy = ()
         free = [gpu for gpu in self.found if gpu not in self.held]
         if count > len(free):
-            raise TooFewGpus(f"{count} GPUs are needed, but there are only {len(free)}")
+            raise TooFewGpus(f"{'1 GPU is' if count == 1 else f'{count} GPUs are'} needed, but there are only {len(free)}")
         locks = self._locks()
         locks.wait(_GUARD)
         try:
