@@ -313,8 +313,8 @@ class LocalEngine(Engine):
         total = sum(count for _, _, count in wanted)
         if total > len(found):
             kind = f" of type '{plan.options.gpu_type}'" if found and of_type(found, plan.options.gpu_type or "") else ""
-            wanted = f"{total} GPU{'' if total == 1 else 's'}{kind}"
-            self.context.waiting(f"the job asks for {wanted}, this machine has {len(found)}; it goes on with those")
+            amount = f"{total} GPU{'' if total == 1 else 's'}{kind}"
+            self.context.waiting(f"the job asks for {amount}, this machine has {len(found)}; it goes on with those")
         self.gpus = Gpus(found, plan.full_name)
         given: dict[tuple[str, int], tuple[Any, ...]] = {}
         while True:
