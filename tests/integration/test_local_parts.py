@@ -642,19 +642,11 @@ def test_a_copy_into_itself_ends(project: Path) -> None:
     assert Path(works["one", 0], "train", "main.py").exists()
 
 
-def test_the_users_own_directory_gets_links_to_its_code_and_is_else_left_as_it_is(project: Path, tmp_path: Path) -> None:
+def test_the_users_own_directory_is_left_as_it_is(project: Path, tmp_path: Path) -> None:
     shared = {("one", 0): str(project), ("two", 0): str(project)}
     before = files_below(project)
-    bring_code(planned(code="."), shared, "", cwd=str(project), private=False)
-    assert files_below(project) == before
-    (project / "main.py").write_text("the user's own")
-    for code in ("train", "./train/", str(project / "train")):
+    for code in ("train", "./train/", ".", str(project / "train")):
         bring_code(planned(code=code), shared, "", cwd=str(project), private=False)
-    assert (project / "main.py").read_text() == "the user's own"
-    linked = linked_from(project / "train")
-    assert linked == set(os.listdir(project / "train")) - {"main.py"}
-    for name in ("main.py", *linked):
-        (project / name).unlink()
     assert files_below(project) == before
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -81,9 +81,9 @@ def bring_code(
 ) -> None:
     """Put the code that the roles ask for into the working directory of each (role, index), below its own name.
 
-    What is in it is also shown in the working directory itself, by links, where a name is free: `python train.py` finds it.
-    A private working directory gets a copy, without what `.pailotignore` names; one that is the user's own gets a
-    link, unless the code is there already. The paths in `leave_out` (PAILOT_HOME) are never copied.
+    A private working directory gets a copy, without what `.pailotignore` names, and links to what is in it where a name is
+    free: `python train.py` finds it. One that is the user's own gets a link to the folder, unless the code is there already,
+    and nothing else: what a run leaves in a user's folder stays there. The paths in `leave_out` (PAILOT_HOME) are never copied.
     """
     found: dict[str, tuple[str, str]] = {}
     done: set[tuple[str, str]] = set()
@@ -101,10 +101,10 @@ def bring_code(
             try:
                 if private:
                     _copy_into(work, path, name, {*map(_identity, leave_out), _identity(work)})
+                    if name:
+                        _show_entries(work, name)
                 else:
                     _link_into(work, path, name)
-                if name:
-                    _show_entries(work, name)
             except OSError as error:
                 words = f"{error.filename2 or error.filename}: {error.strerror}"
                 raise ProvideError(f"the code {each.source} cannot be brought: {words}") from None

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from ..client.api import find
 from ..client.errors import NotTheApi
+from ..engines.preparation.workdir import PRIVATE
 from ..errors import NoSuchRun
 from ..sdk.client import Client
 from ..sdk.local_runs import get, run
@@ -60,9 +61,11 @@ class Here:
         return _started_here(found) if found.name == name else None
 
     def start(self, name: str, job: Job, v1: dict[str, Any] | None) -> Started:
+        # Code that is brought shows its entries in the working directory: not in the one that luigi was started in.
+        work_dir = PRIVATE if v1 and v1.get("codeDir") else ""
         while True:
             try:
-                return _started_here(run(job))
+                return _started_here(run(job, work_dir=work_dir))
             except Conflict:
                 latest = self.latest(name)
                 if latest is not None and latest.is_good():

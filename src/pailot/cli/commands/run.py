@@ -42,7 +42,10 @@ def configure(parser: ArgumentParser) -> None:
         help="start when this run has succeeded (the default), or has ended; can be repeated",
     )
     parser.add_argument(
-        "--workdir", default="", metavar="DIR|shared", help="where tasks work; 'shared': all in the current directory"
+        "--workdir",
+        default="",
+        metavar="DIR|shared|private",
+        help="where tasks work; 'shared': all here; 'private': each apart",
     )
     parser.add_argument("--sandbox", action="store_true", help="read-only root and private /tmp for each task (bubblewrap)")
     parser.add_argument("--quiet", action="store_true", help="print the job's own output only")

@@ -238,12 +238,7 @@ def _work_mount(attempt: Attempt) -> tuple[str, ...]:
     """The folder where the job was started, or that was named for it; tasks of a server have only one of their own."""
     if not attempt.context.cwd and not attempt.context.work_dir:
         return ()
-    base = (
-        attempt.context.cwd
-        if attempt.context.work_dir in ("", workdir.SHARED)
-        else os.path.join(attempt.context.cwd, attempt.context.work_dir)
-    )
-    return run_arguments.work_mount(os.path.abspath(os.path.expanduser(base)))
+    return run_arguments.work_mount(workdir.base_of(attempt.context.cwd, attempt.context.work_dir))
 
 
 def _to_mount(path: str, attempt: Attempt) -> str:

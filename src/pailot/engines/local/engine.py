@@ -518,7 +518,7 @@ def bring(attempt: Attempt, works: Sequence[str]) -> Mapping[str, Mapping[str, s
     if plan.options.code:
         tasks = [(role.name, index) for role in plan.roles.values() for index in range(role.instances)]
         places = dict(zip(tasks, works, strict=True))
-        private = len(set(works)) > 1 or context.rules.server
+        private = len(set(works)) > 1 or context.rules.server or context.work_dir == workdir.PRIVATE
         provisions.bring_code(
             plan,
             places,

@@ -15,7 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SHARED = "shared"
+SHARED, PRIVATE = "shared", "private"
+"""All tasks in the current directory; each task, also a single one, in a directory of its own."""
 MAX_LINKS = 400_000  # some seconds of work
 
 
@@ -26,17 +27,17 @@ class WorkdirError(EngineError):
 def prepare(cwd: str, folders: Sequence[str], mode: str = "", leave_out: Sequence[str] = ()) -> list[str]:
     """The working directory of each task, whose own directory would be that in `folders`.
 
-    `mode` is empty, 'shared' (all in the same), or a directory in place of the current one. Entries that are one of
+    `mode` is empty, 'shared', 'private', or a directory in place of the current one. Entries that are one of
     the paths in `leave_out` are not shown. Without a current directory each task has an empty one of its own.
     """
     if not cwd and not mode:
         for folder in folders:
             make_folders(folder)
         return list(folders)
-    base = os.path.abspath(cwd if mode in ("", SHARED) else os.path.join(cwd, os.path.expanduser(mode)))
+    base = base_of(cwd, mode)
     if not os.path.isdir(base):
         raise WorkdirError(f"{base} should be the working directory, but there is no such directory")
-    if len(folders) == 1 or mode == SHARED:
+    if mode == SHARED or (len(folders) == 1 and mode != PRIVATE):
         return [base] * len(folders)
     names = _entries(base, leave_out)
     if len(names) * len(folders) > MAX_LINKS:
@@ -49,6 +50,11 @@ def prepare(cwd: str, folders: Sequence[str], mode: str = "", leave_out: Sequenc
     except OSError as error:
         raise WorkdirError(f"{error.filename2 or error.filename}: a working directory cannot be made: {error.strerror}") from None
     return list(folders)
+
+
+def base_of(cwd: str, mode: str) -> str:
+    """The directory that tasks see: the current one, or the one that `mode` names."""
+    return os.path.abspath(cwd if mode in ("", SHARED, PRIVATE) else os.path.join(cwd, os.path.expanduser(mode)))
 
 
 def _entries(base: str, leave_out: Sequence[str]) -> list[str]:
