@@ -168,7 +168,7 @@ class _Counted(io.RawIOBase):
         return data
 
     def seek(self, place: int, whence: int = 0, /) -> int:
-        """To where it stands, before the first byte was read: whoever sends it makes sure of that."""
+        """Seek to the place before the first byte is read; the sender makes sure of that."""
         if self._begun:
             raise OSError("it was read already")
         return place

@@ -123,7 +123,7 @@ class Live(Watcher):
             to_terminal(self._new_line())
 
     def _catch_up(self, attempt: int) -> None:
-        """What we were not told of: a log that has grown since we looked, or that nobody had told of at all."""
+        """Logs that have grown without a sign since the last look."""
         for role in self.plan.roles.values():
             for index in range(role.instances):
                 for number in self._attempts(attempt, role.name, index):
@@ -148,7 +148,7 @@ class Live(Watcher):
             return False  # not there, or being rotated: who reads it will see
 
     def _write_some(self, target: int, *, last: bool = False) -> bool:
-        """A little of what is waiting for a descriptor; answers whether there is more."""
+        """Write a part of what waits for a descriptor; return whether there is more."""
         data = self._next(target, last=last)
         if data is None:
             return False
@@ -162,7 +162,7 @@ class Live(Watcher):
         except BlockingIOError:
             pass  # its reader is slow; the rest waits
         except OSError:
-            self.closed.add(target)  # nobody reads any more; the run goes on
+            self.closed.add(target)  # the reader is gone; the run goes on
             return False
         if data:
             self.waiting[target].insert(0, data)
@@ -209,7 +209,7 @@ class Source:
         self.behind = True
         self.partial = b""
         self.missing = 0
-        """How many bytes were rotated away since somebody took this number."""
+        """How many bytes were rotated away since this number was last taken."""
 
     def take_missing(self) -> int:
         """The bytes that are missing before what was read last."""

@@ -50,7 +50,7 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; answers the exit status (as the program itself it leaves at once, without tidying up memory)."""
+    """Run one command; return the exit status (as the program itself it leaves at once, without tidying up memory)."""
     if argv is None:
         import gc
 
@@ -116,7 +116,7 @@ def _run(command: str, arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return _interrupted(command, values)
     except BrokenPipeError:
-        return OK  # whoever follows a log has seen enough
+        return OK  # the user has seen enough of a log
     except Exception as error:
         return _explain(error)
     return status

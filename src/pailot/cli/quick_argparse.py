@@ -1,7 +1,7 @@
 """The options of a command, read without argparse where they are as they should be.
 
 Loading argparse takes as long as reading and planning a job. Whatever is unusual (help, a wrong or missing option, a value
-that begins with a dash) is answered by None here, and then read by argparse, which explains it.
+that begins with a dash) gives None here, and is then read by argparse, which explains it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Standard streams as a command may find them: closed, full, or read by nobody; and what it prints goes out spelled out.
+"""Standard streams as a command may find them: closed, full, or without a reader; and what it prints goes out spelled out.
 
 What a job prints is written past these, as it is.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Output(io.TextIOWrapper):
     """Standard output: a failure to write is remembered, and told at the end; the command goes on to its exit status.
 
-    Where nobody reads any more there is nobody to tell. Who follows something without end writes past this, and sees it.
+    Where the reader is gone, an error cannot be shown. A command that follows something writes past this, and sees it.
     """
 
     failed: OSError | None = None
@@ -47,7 +47,7 @@ class Output(io.TextIOWrapper):
 
 
 class Errors(Output):
-    """Standard error: there is nobody to tell that it cannot be written."""
+    """Standard error: where it cannot be written, that cannot be shown."""
 
     def _failed(self, error: OSError) -> None:
         self.failed = error

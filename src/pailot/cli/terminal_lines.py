@@ -53,7 +53,7 @@ def _plain(text: str) -> str:
 
 
 def cut(text: str, columns: int) -> str:
-    """The beginning of a text that fits into so many columns; some characters take two, some none."""
+    """The beginning of a text that fits into a number of columns; some characters take two, some none."""
     if text.isascii():
         return text[: max(columns, 0)]
     import unicodedata

@@ -89,7 +89,7 @@ def _ignore(_: object) -> None:
 
 
 class EngineContext(Value):
-    """For whom an engine works: the process that drives the run."""
+    """The process that an engine works for: the one that drives the run."""
 
     waiting: Callable[[str], None] = _ignore
     """Told, in words, what the run waits for."""
@@ -202,7 +202,7 @@ class Engine:
     # For the user
 
     def preview(self, plan: Plan) -> str:
-        """What the engine asks others for, as text, for `pailot plan`; empty where it asks nobody."""
+        """What the engine asks others for, as text, for `pailot plan`; empty where it asks nothing."""
         return ""
 
     def shell_prefix(self, task_folder: str, *, terminal: bool) -> list[str]:

@@ -33,7 +33,7 @@ DEFAULT = "local"
 
 
 def create(name: str, context: EngineContext | None = None) -> Engine:
-    """The engine of that name, for one run; `context` says for whom it works."""
+    """The engine of that name, for one run; `context` describes the process that it works for."""
     return load(name)(context)
 
 

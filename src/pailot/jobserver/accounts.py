@@ -1,7 +1,7 @@
 """Who may use the server: users, groups, passwords, tokens; the rules, for front doors that translate.
 
 What a user may do follows from the groups, as in OpenPAI: a group's `extension["acls"]` names virtual clusters and storages,
-and makes administrators. A virtual cluster without a group of its name gets one when somebody is given it.
+and makes administrators. A virtual cluster without a group of its name gets one when a user is given it.
 Everything here waits for the disk, and a password costs 30 ms of one core: call it from a thread.
 """
 
@@ -115,7 +115,7 @@ class Bearer(Value):
 class Accounts:
     """The accounts of one server.
 
-    `clusters` answers the names of all virtual clusters there are, `unix_user` the Unix user as whom the tasks of a user
+    `clusters` returns the names of all virtual clusters, `unix_user` the Unix user as which the tasks of a user
     run (an empty name for the server's own, None where they may not run at all); without it, what the account says.
     """
 
@@ -275,7 +275,7 @@ class Accounts:
                 raise Conflict(f"User name {username} is too near to {user.username}, which exists; choose another name.")
 
     def warnings(self) -> tuple[str, ...]:
-        """What whoever runs the server should know about its users."""
+        """What the administrator of the server should know about its users."""
         sharing: dict[str, list[str]] = {}
         for user in self._rows.users():
             unix = self._unix_user(user.username) if self._unix_user else user.unix_user or ""
@@ -529,7 +529,7 @@ class Accounts:
         """WrongPassword, TooManyFailures. A name that is not there is looked at, counted and refused just as one that is.
 
         Whoever fails waits: with that name from that address, with that name from anywhere, and from that address with
-        whatever name. Where the user has logged in before only the first counts: strangers hold nobody up there.
+        whatever name. Where the user has logged in before only the first counts: strangers cannot delay a user there.
         """
         now = self._clock()
         there = USERNAME.fullmatch(username) is not None
@@ -614,7 +614,7 @@ def _some(names: Sequence[str], most: int = 5) -> str:
 
 
 def _checked_extension(extension: dict[str, Any]) -> dict[str, Any]:
-    """Not more than a user needs: all of them are told at once to whoever lists users."""
+    """Not more than a user needs: a list of users shows all of them at once."""
     if len(json.dumps(extension)) > LARGEST_EXTENSION:
         raise BadRequest(f"the extension of a user may have {LARGEST_EXTENSION} bytes, no more")
     return extension

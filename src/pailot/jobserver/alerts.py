@@ -1,4 +1,4 @@
-"""What somebody should look at, from what the server knows anyway: no monitoring system has to be set up for it."""
+"""What a person should look at, from what the server knows anyway: no monitoring system has to be set up for it."""
 
 from __future__ import annotations
 

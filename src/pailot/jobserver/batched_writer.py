@@ -70,7 +70,7 @@ class Writer:
 def _answer(answers: list[tuple[asyncio.Future[Any], Any, BaseException | None]]) -> None:
     for future, answer, error in answers:
         if future.done():
-            continue  # nobody waits for it any more
+            continue  # the caller does not wait any more
         if error is None:
             future.set_result(answer)
         else:

@@ -112,7 +112,7 @@ class CodeStore:
     # Receiving
 
     async def _compare(self, digest: str, content: AsyncIterator[bytes]) -> None:
-        """Whether somebody has what is here already: only who has the content can send it."""
+        """Whether a user has content that is here already: only a user who has it can send it."""
         seen = hashlib.sha256()
         async for piece in content:
             seen.update(piece)
@@ -168,7 +168,7 @@ class CodeStore:
         try:
             os.rename(part, os.path.join(self.folder, digest))
         except OSError:
-            if not self.has(digest):  # else somebody sent the same, and was quicker
+            if not self.has(digest):  # else another upload of the same was quicker
                 raise
         self._let_use(digest, user)
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 QUEUED, DRIVEN, SETTLING = "queued", "driven", "settling"
 KEPT_PLANS = 256
-"""So many waiting jobs keep their plan in memory; others are read again when their turn comes."""
+"""At most this many waiting jobs keep their plan in memory; others are read again when their turn comes."""
 LOOK_SECONDS = 0.05
 GOODBYE_SECONDS = 10.0
 
@@ -112,7 +112,7 @@ class Dispatcher:
         self.idle = Signal()
         self.counts = {"started": 0, "ended": 0, "platformRetries": 0, "preempted": 0, "keepers": 0}
         self.on_change: Callable[[JobRecord, JobRecord | None], Callable[[], None] | None] = lambda _after, _before: None
-        """Told each change of a job; what it answers is done in the same transaction."""
+        """Called with each change of a job; what it returns is done in the same transaction."""
         self._due = False
         self._early: list[dict[str, Any]] | None = []
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -571,7 +571,7 @@ class Dispatcher:
             return  # we are ending; the next server finds the verdict in the folder
 
     def _also(self, after: JobRecord, before: JobRecord) -> Callable[[], None] | None:
-        """What is kept together with a change; a job does not fail because nobody can be told of it."""
+        """What is kept together with a change; a job does not fail because a notice cannot be sent."""
         try:
             return self.on_change(after, before)
         except Exception as error:  # as said
@@ -581,7 +581,7 @@ class Dispatcher:
     # Mistakes of ours
 
     def _for(self, entry: Entry, work: Callable[..., object], *arguments: Any) -> None:
-        """Do something for one job; whatever goes wrong is that job's end, and nobody else's."""
+        """Do something for one job; whatever goes wrong ends that job and no other."""
         try:
             work(*arguments)
         except Exception as error:  # one job must not take all others with it

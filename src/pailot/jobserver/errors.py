@@ -1,4 +1,4 @@
-"""What the team service refuses, by name: front doors turn these into their own answers."""
+"""What the team service refuses, by name: front doors turn these into their own responses."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def main(descriptor: int) -> None:
     except PailotError as error:
         _say(error=str(error), missing=isinstance(error, NotThere))
     except BrokenPipeError:
-        pass  # nobody waits for it any more
+        pass  # the caller does not wait any more
     except OSError as error:
         _say(error=f"{order['path'] or '.'}: {error.strerror}", missing=isinstance(error, FileNotFoundError))
 

@@ -63,7 +63,7 @@ class Link(asyncio.Protocol):
             self.gone.set_result(None)
         if not self.hello.done():
             self.hello.set_exception(ConnectionResetError("the keeper ended"))
-            self.hello.exception()  # somebody may have stopped waiting
+            self.hello.exception()  # the caller may have stopped waiting
         else:
             self._lost(self)
 
@@ -84,7 +84,7 @@ class Link(asyncio.Protocol):
 async def connect(
     path: str, news: Callable[[Link, dict[str, Any]], None], lost: Callable[[Link], None]
 ) -> tuple[Link, dict[str, Any]] | None:
-    """The keeper at a socket, and what it says of itself; None if nobody is there."""
+    """The keeper at a socket, and what it says of itself; None if there is none."""
     loop = asyncio.get_running_loop()
     try:
         _, link = await loop.create_unix_connection(lambda: Link(news, lost), messages.socket_address(path))

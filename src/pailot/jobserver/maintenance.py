@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 DAY = 86400.0
 UNUSED_CODE_DAYS = 7
-"""Code that no kept job has is kept so long after its last use."""
+"""How long code that no kept job has is kept after its last use."""
 PLACE_DAYS = 90
-"""So long it is remembered from where a user has logged in."""
+"""How long the address of a log-in is remembered."""
 GIVEN_UP_DAYS = 14
-"""Messages that could not be delivered for so long are dropped."""
+"""Messages that could not be delivered for this time are dropped."""
 AT_ONCE = 200
 LITTLE_SPACE = 50_000_000
 """Bytes on the disk below which a server will soon refuse jobs."""
@@ -102,7 +102,7 @@ def collect(
 
 
 def _remove_stale_parts(home: str, before: float) -> None:
-    """Code that was being received when a server was killed; nobody receives for so long."""
+    """Code that was being received when a server was killed; no upload takes that long."""
     folder = os.path.join(home, "code")
     for name in os.listdir(folder) if os.path.isdir(folder) else ():
         path = os.path.join(folder, name)

@@ -169,7 +169,7 @@ def _no_redirects() -> Any:
 
 
 async def _aside(work: Callable[[Mapping[str, Any]], None], payload: Mapping[str, Any]) -> None:
-    """In a thread that nobody waits for when the server ends, since the other side may let it hang."""
+    """In a thread that does not delay the end of the server, since the other side may let it hang."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 

@@ -19,7 +19,7 @@ class Policy:
     def may_read(self, caller: Caller | None, record: JobRecord) -> bool:
         """Config, logs, events: the owner, members of the job's virtual cluster, administrators.
 
-        No caller at all is one whom the front door has let in without a name, on its own responsibility.
+        No caller at all means that the front door has let a request in without a name, on its own responsibility.
         """
         return self.may_see(caller, record.user, record.vc)
 
@@ -43,6 +43,6 @@ class Policy:
             raise Forbidden(f"user {caller.name} is not allowed to do operation on job {job}")
 
     def check_cluster(self, caller: Caller, cluster: str, known: frozenset[str]) -> None:
-        """Submitting to a virtual cluster; one that is not there is answered like one that is not theirs, as OpenPAI does."""
+        """Submitting to a virtual cluster; an unknown one is refused like one of others, as OpenPAI does."""
         if cluster not in known or not (caller.admin or cluster in caller.clusters):
             raise Forbidden(f"User {caller.name} is not allowed to do operation in {cluster}")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 THREADS = 2
-"""One file that takes long holds up nobody; more threads would only take turns, since Python runs one at a time."""
+"""One file that takes long does not delay others; more threads would only take turns, since Python runs one at a time."""
 SMALL_TEXT = 1_024
 """A job file up to that many characters is read at once: handing it over would take longer."""
 

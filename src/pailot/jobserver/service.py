@@ -364,7 +364,7 @@ class Team:
     # Looking
 
     def may_read(self, caller: Caller | None, record: JobRecord) -> bool:
-        """Whether the caller may see config, logs and events of a job; None is somebody without a token."""
+        """Whether the caller may see config, logs and events of a job; None is a caller without a token."""
         return self.policy.may_read(caller, record)
 
     async def get(self, caller: Caller | None, job: str, *, details: bool = False) -> JobRecord:
@@ -413,7 +413,7 @@ class Team:
         follows = predecessors_of(record)
         if follows:
             more["after"] = [{"name": each.name, "on": each.on, "state": each.state or None} for each in follows]
-        if not self.policy.may_read(caller, record):  # where its logs are is nobody else's business either
+        if not self.policy.may_read(caller, record):  # where its logs are is not shown to others either
             shown |= {"folder": None, "lastLines": []}
             for task in (task for role in shown["taskRoles"].values() for task in role["tasks"]):
                 task["logs"], task["failedCommand"] = {}, None
@@ -556,7 +556,7 @@ class Team:
         return self.code.may_use(digest, caller.name)
 
     async def put_code(self, caller: Caller, digest: str, content: AsyncIterator[bytes]) -> bool:
-        """Keep a .tar.gz; False if the caller had sent it before. What somebody else has sent is kept once for both.
+        """Keep a .tar.gz; False if the caller had sent it before. What another user has sent is kept once for both.
 
         BadRequest where digest or archive are wrong (paths that lead out of it), QuotaExceeded where there is no room for it.
         """
@@ -689,7 +689,7 @@ class Team:
             raise ShuttingDown("the server is ending and takes no more jobs; try again soon")
 
     async def _read(self, ask: Callable[P, T], *args: P.args, **keywords: P.kwargs) -> T:
-        """Ask the store: a file answers in microseconds, another machine does not."""
+        """Ask the store: a local file takes microseconds, another machine does not."""
         if self._local_store:
             return ask(*args, **keywords)
         return await asyncio.to_thread(ask, *args, **keywords)
@@ -750,7 +750,7 @@ class Team:
         )
 
     def _cache(self, user: str, run_as: str) -> str:
-        """A user's own: what one has fetched is nobody else's. Where tasks are another's, it is where that user gets to."""
+        """A user's own: what a user has fetched is not shared. Where tasks run as a Unix user, that user can reach it."""
         if run_as:
             return os.path.join(self.home, "cache", f"unix-{run_as}")
         return os.path.join(self.settings.cache, "users", f"user-{quote(user, safe='')}")

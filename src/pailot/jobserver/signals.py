@@ -19,8 +19,8 @@ KEPT = 4_000
 
 CROWD = 20
 SECONDS_A_WATCHER = 0.001
-"""Beyond a crowd of watchers, news that comes often waits so long for more of it: else 500 who follow one log keep the whole
-server busy, and nobody new is let in."""
+"""Beyond a crowd of watchers, news that comes often waits this long for more: otherwise 500 followers of one log keep the whole
+server busy, and new connections wait."""
 
 
 class Signal:
@@ -49,7 +49,7 @@ class Signal:
             self._next = None
 
     async def wait(self, seen: int) -> int:
-        """Until it has rung more often than `seen`; answers how often."""
+        """Wait until it has rung more often than `seen`; return how often."""
         while self.count <= seen:
             if self._next is None:
                 self._next = asyncio.get_running_loop().create_future()

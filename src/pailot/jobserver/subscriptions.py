@@ -94,7 +94,7 @@ async def log(
         at = _latest(team, record, role, index, attempt, task_attempt, stream)
     if entry is not None:
         team.floor.watch(entry)
-    pause, line_open = 0.0, True  # whoever goes on from a place may have half a line
+    pause, line_open = 0.0, True  # a follower that goes on from a place may have half a line
     try:
         while True:
             seen = entry.signal.count if entry is not None else 0
@@ -113,7 +113,7 @@ async def log(
                 at = (at[0], at[1], end)
                 yield LogPiece(at[0], at[1], end, data, missing=missing)
                 if entry is not None and entry.watchers > CROWD and len(data) < PIECE and not ended:
-                    break  # with so many to tell, more has come meanwhile: nobody would ever wait for the next sign
+                    break  # with this many followers more has come meanwhile: the next sign would never be waited for
             if ended:
                 following = None if only else _next(team, record, role, index, at, stream)
                 if following is not None:
@@ -139,7 +139,7 @@ async def log(
 def _look(
     team: Team, entry: Entry | None, record: object, role: str, index: int, at: tuple[int, int, int], stream: str
 ) -> tuple[Log | None, bytes, int]:
-    """The log and its next piece; whoever is at the same place at the same time shares the look."""
+    """The log and its next piece; followers at the same place at the same time share the look."""
     key = (role, index, at, stream)
     if entry is not None:
         if entry.looked != entry.signal.count:

@@ -81,7 +81,7 @@ class TaskSessions:
         self.copy_bytes = int(settings["copy_limit_mb"] * 1_000_000)
 
     async def place(self, caller: Caller, job: str, role: str, index: int) -> tuple[JobRecord, Place]:
-        """A task of a job that is the caller's own: a shell has the rights of its owner, so nobody else gets one."""
+        """A task of a job that is the caller's own: a shell has the rights of its owner, so only the owner gets one."""
         record = await self._team.get(caller, job)
         if record.user != caller.name:
             raise Forbidden(f"only {record.user} may get at the tasks of job {record.user}~{record.name}")
@@ -227,7 +227,7 @@ class ShellProcess:
             except BlockingIOError:
                 await self._ready(self._input, writing=True)
             except OSError:
-                return  # nobody reads it any more
+                return  # the reader is gone
 
     async def _ready(self, end: int, *, writing: bool) -> None:
         ready = self._loop.create_future()

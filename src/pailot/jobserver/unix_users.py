@@ -43,7 +43,7 @@ class UnixUsers:
             return None
 
     def check(self, user: str) -> None:
-        """Refuse a job that could not be started as whom it should."""
+        """Refuse a job that could not be started as its Unix user."""
         if not self.active:
             return
         name = self.of(user)
@@ -54,7 +54,7 @@ class UnixUsers:
             found = pwd.getpwnam(name)
         except KeyError:
             raise Invalid(f"the tasks of {user} are to run as Unix user {name}, whom this machine does not know") from None
-        if found.pw_uid == 0 and self.table.get(user) != name:  # whoever writes the settings may; who makes accounts may not
+        if found.pw_uid == 0 and self.table.get(user) != name:  # the settings may name it; an account may not
             raise Invalid(f"the tasks of {user} are to run as Unix user {name}, which only the setting unix_users itself can say")
         if os.geteuid() != 0 and found.pw_uid != os.geteuid():
             raise Invalid(f"the tasks of {user} are to run as Unix user {name}, but the server does not run as root")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .completion import RoleRule, TaskEnd
 
 FOREIGN = "foreign"
-"""The cause of an end that the cluster brought about: why, it says only afterwards, to whoever asks."""
+"""The cause of an end that the cluster brought about: the reason is known only afterwards, by asking the cluster."""
 
 
 class AttemptTerms(Value):
@@ -36,7 +36,7 @@ class AttemptTerms(Value):
     without_result: str = retry.USER
     """The cause of an end that nothing explains."""
     end_seconds: float | None = None
-    """So long after the grace what has not ended is given up; None: it is waited for."""
+    """How long after the grace a task that has not ended is given up; None: it is waited for."""
 
 
 # Events

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Claims:
-    """The tasks that nobody has seen begin."""
+    """The tasks that were not seen to begin."""
 
     def __init__(self, rules: Iterable[RoleRule]) -> None:
         self._open = {(rule.name, index) for rule in rules for index in range(rule.instances)}

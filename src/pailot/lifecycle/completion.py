@@ -1,6 +1,6 @@
 """When is a job attempt over, and how did it end?
 
-Each role has two bounds: so many failed tasks fail the job, so many succeeded tasks complete it. The first task that brings
+Each role has two bounds: enough failed tasks fail the job, enough succeeded tasks complete it. The first task that brings
 its role to a bound decides for the whole job; if all tasks end and none does, the job has succeeded.
 Only final ends count: a task that is tried again has not ended, and a lost task is no end but a failure of the platform.
 """
@@ -93,7 +93,7 @@ class Tally:
         self.verdict = self._all_ended()
 
     def add(self, end: TaskEnd) -> Verdict | None:
-        """Counts a final end; answers the verdict once there is one. Raises ValueError for a task that the job does not have."""
+        """Count a final end; return the verdict once there is one. Raises ValueError for a task that the job does not have."""
         rule = self._rules.get(end.role)
         if rule is None or not 0 <= end.index < rule.instances:
             raise ValueError(f"the job has no task {end.role}:{end.index}")

@@ -45,7 +45,7 @@ _STOP_REASONS = {
 
 
 class End(Value):
-    """What the operating system said of a process: its exit code, or the signal that killed it; neither if nobody saw it."""
+    """What the operating system said of a process: its exit code, or the signal that killed it; neither if it was not seen."""
 
     exit_code: int | None
     signal: int | None = None
@@ -61,7 +61,7 @@ class ExitClass(Value):
     reason: str
 
     def to_json(self) -> dict[str, int | str]:
-        """The class as records and answers tell it."""
+        """The class as records and responses show it."""
         return {"code": self.code, "phrase": self.phrase, "type": self.type, "reaction": self.reaction}
 
 

@@ -113,7 +113,7 @@ def row(code: int) -> Row:
     return _BY_CODE.get(code) or _BY_CODE[-8000 if code < 0 else 256]
 
 
-# How Python shows an exception that nobody caught: at the beginning of a line, perhaps behind a launcher's `[rank0]:`, with
+# How Python shows an uncaught exception: at the beginning of a line, perhaps behind a launcher's `[rank0]:`, with
 # the module in front of a name that is not built in. A warning that mentions the name has more in front of it.
 _RAISED = r"^\s*(?:\[[^\]]*\]:?\s*)*(?:\w+\.)*"
 

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from typing import Literal
 
 PLATFORM_LIMIT = 5
-"""So many times a job is tried again because the platform failed."""
+"""How often a job is tried again because the platform failed."""
 LONGEST_DELAY = 60.0
 LAUNCH_TRIES = 10
-"""So many times a cluster is asked to start a task."""
+"""How often a cluster is asked to start a task."""
 LONGEST_LAUNCH_DELAY = 15.0
 
 USER = "user"
@@ -74,7 +74,7 @@ def next_attempt(cause: str, used_user: int, used_platform: int, job_retry_count
 
 
 def why_not(cause: str, job_retry_count: int) -> str:
-    """In words, why `next_attempt` answered None."""
+    """In words, why `next_attempt` returned None."""
     if cause == USER:
         words = "all retries are used up" if job_retry_count else "no retries were asked for"
         return f"not tried again: {words} (jobRetryCount: {job_retry_count})"
@@ -86,5 +86,5 @@ def why_not(cause: str, job_retry_count: int) -> str:
 
 
 def launch_delay(tries: int) -> float | None:
-    """Seconds until a cluster is asked again to start a task that it has failed to start so many times; None: not again."""
+    """Seconds until a cluster is asked again to start a task that it has failed to start this often; None: not again."""
     return min(delay(tries, 1, 0), LONGEST_LAUNCH_DELAY) if tries < LAUNCH_TRIES else None

@@ -1,6 +1,6 @@
 """How long anything waits at most, in one go.
 
-The kernel takes waits of up to 2^31 milliseconds, 24 days, and raises above that. A time limit may be a year: whoever waits
+The kernel takes waits of up to 2^31 milliseconds, 24 days, and raises above that. A time limit may be a year: code that waits
 for it wakes once an hour, looks, and waits again.
 """
 
@@ -10,7 +10,7 @@ LONGEST_WAIT_SECONDS = 3600.0
 
 
 def capped(seconds: float) -> float:
-    """So many seconds, as any system call takes them: never negative, never long.
+    """Seconds as any system call takes them: never negative, never long.
 
     >>> capped(-1), capped(2.5), capped(1e400), capped(float("nan"))
     (0.0, 2.5, 3600.0, 0.0)

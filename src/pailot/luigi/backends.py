@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         def start(self, name: str, job: Job, v1: dict[str, Any] | None) -> Started:
             """Start a job, whatever became of those before it.
 
-            One that somebody else has started meanwhile is joined, and one that has succeeded meanwhile is the result.
+            One that another worker has started meanwhile is joined, and one that has succeeded meanwhile is the result.
             """
 
         def sees(self, path: str) -> bool:
@@ -122,7 +122,7 @@ class There:
 
 
 def place_for(url: str, username: str, password: str | None, expiration: int, token: str | None) -> Place:
-    """The place that an address means; who answers there is found out once."""
+    """The place that an address means; what kind of server it is, is found out once."""
     if url == LOCAL:
         return Here()
     version, server = _FOUND.get(url) or _find(url)

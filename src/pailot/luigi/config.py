@@ -6,7 +6,7 @@ import luigi
 
 
 class OpenPai(luigi.Config):
-    """Where jobs run, and as whom."""
+    """Where jobs run, and as which user."""
 
     pai_url = luigi.Parameter(
         default="http://127.0.0.1:9186", description="address of the REST server, or 'local' for this machine without a server"

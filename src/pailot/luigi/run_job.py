@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("luigi-interface")
 ENDED = ("SUCCEEDED", "SUCCEED", "FAILED", "STOPPED", "LOST")
 LOG_SECONDS = 30.0
-"""So long the rest of a log is waited for when its job is over."""
+"""How long the rest of a log is waited for when its job is over."""
 
 
 def see_through(task: luigi.Task, start: Callable[[], Started]) -> None:
@@ -38,7 +38,7 @@ def see_through(task: luigi.Task, start: Callable[[], Started]) -> None:
         with ear:
             started = start()
             record = _follow(task, started, ear.quit)
-    except (KeyboardInterrupt, SystemExit):  # somebody else's handler
+    except (KeyboardInterrupt, SystemExit):  # a handler of other code
         if started is not None:
             _stop(started)
         raise
@@ -69,7 +69,7 @@ def _follow(task: luigi.Task, started: Started, quit: Quit) -> dict[str, Any]:
 class Ear:
     """Hears Ctrl-C and SIGTERM, by which luigi ends the processes of its tasks, and ends a wait.
 
-    An exception from a signal handler could come anywhere, and be lost there. A handler that somebody else has set stays.
+    An exception from a signal handler could come anywhere, and be lost there. A handler of other code stays.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Ear:
 
     def _hear(self, number: int, _: object) -> None:
         if self.heard == number == signal.SIGINT:
-            raise KeyboardInterrupt  # whoever asks twice does not want to wait
+            raise KeyboardInterrupt  # a second signal means: do not wait
         self.heard = self.heard or signal.Signals(number)
         self.quit.set()
 
@@ -96,7 +96,7 @@ class Ear:
             signal.signal(number, signal.SIG_IGN if self.heard and number == signal.SIGTERM else before)
 
     def pass_on(self) -> None:
-        """What was heard, as if nobody had listened."""
+        """Deliver the signals that were received, as if they had not been caught."""
         for number, before in self._before.items():
             signal.signal(number, before)
         if self.heard == signal.SIGINT:
@@ -129,7 +129,7 @@ def _report(task: luigi.Task, started: Started) -> dict[str, Any] | None:
     try:
         record = started.record()
     except Unreachable:
-        return None  # whoever waits for changes knows how long to be patient
+        return None  # the wait for changes has its own time limit
     tasks = [each["state"] for node in record["taskRoles"].values() for each in node["tasks"]]
     ended = sum(state in ENDED for state in tasks)
     words = f"{record['state']}" + (f", {ended} of {len(tasks)} tasks ended" if tasks else "")

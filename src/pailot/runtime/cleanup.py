@@ -39,7 +39,7 @@ def _is_original(folder: str) -> bool:
 
 
 def clean_up_all(folders: Sequence[str]) -> Found:
-    """`clean_up` of tasks whose driver is gone, too: nobody has inherited their processes, which are looked for."""
+    """`clean_up` of tasks whose driver is gone, too: their processes have no owner and are searched for."""
     from . import strays
 
     for folder in folders:

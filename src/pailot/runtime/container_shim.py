@@ -96,7 +96,7 @@ class ContainerShim(Shim):
         return self.task.container
 
     def _start_container(self) -> str:
-        """Make the container and hear from it; answers why not."""
+        """Make the container and hear from it; return why it failed."""
         made = self._container
         self.name = f"{made.name}-{self.attempt}"
         self.heard = self.said = b""
@@ -392,7 +392,7 @@ class ContainerShim(Shim):
         return self.lost if outcome == LOST else self.unstarted if outcome == FAILED else ""
 
     def _was_signalled(self) -> bool:
-        """Whether the engine sent a signal to the container for somebody: a task may send the same one from inside.
+        """Whether the engine sent a signal to the container on request: a task may send the same one from inside.
 
         An engine that does not answer is no fault of the task's.
         """
@@ -493,7 +493,7 @@ class ContainerShim(Shim):
                 self._heard(line.decode("ascii", "replace").split())
 
     def _heard(self, words: Sequence[str]) -> None:
-        """What the task itself may have said in place of our script is no word, and harms nobody."""
+        """What the task itself may have said in place of our script is not a message, and does no harm."""
         if len(words) == 2 and words[0] == "hello":
             self.shell = words[1]
         elif len(words) == 2 and words[0] == "left" and _is_number(words[1]):

@@ -18,14 +18,14 @@ _LONGEST = 300
 
 
 def is_of_the_machine(error: BaseException) -> bool:
-    """Whether the machine lacks something, such as space, memory or descriptors: that is nobody's mistake, and may pass."""
+    """Whether the machine lacks something, such as space, memory or descriptors: that is not a mistake, and may pass."""
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _OF_THE_MACHINE)
 
 
 def note(error: BaseException, of: str, *, hidden: tuple[str, ...] = (), log: str = "") -> str:
-    """Write a mistake down where our log goes (standard error, or the file `log`); returns the words for whoever waits for it.
+    """Write a mistake down where our log goes (standard error, or the file `log`); returns the words for the caller.
 
-    Never raises: whoever calls this has nobody left to tell.
+    Never raises: the caller could not report it.
     """
     import traceback
 
@@ -49,7 +49,7 @@ def _write(data: bytes, log: str) -> None:
     try:
         os.write(target, data)
     except OSError:
-        pass  # a full disk, or nobody has the other end: the number alone must do
+        pass  # a full disk, or a closed pipe: the number alone must do
     finally:
         if log:
             os.close(target)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FAILED = 125  # as the program
 REMOVE_SECONDS = 60.0
-"""So long a daemon that is away is waited for; after that the next job, or `pailot gc`, removes what is left."""
+"""How long a daemon that is away is waited for; after that the next job, or `pailot gc`, removes what is left."""
 AGAIN_SECONDS = 0.5
 _SIZES = {"--memory": "Memory", "--memory-swap": "MemorySwap", "--shm-size": "ShmSize"}
 
@@ -76,7 +76,7 @@ def _mount(value: str) -> dict[str, Any]:
 
 
 def run(socket: str, name: str, asked: dict[str, Any]) -> int:
-    """Make a container and start it; what is wrong goes to standard error. The exit status is answered."""
+    """Make a container and start it; what is wrong goes to standard error. Returns the exit status."""
     status, answer = _ask(socket, f"/containers/create?name={name}", asked)
     if status == 201:
         status, answer = _ask(socket, f"/containers/{json.loads(answer)['Id']}/start", None)
@@ -99,7 +99,7 @@ def remove_in_time(socket: str, name: str) -> None:
 
 
 def sweep(socket: str, label: str) -> None:
-    """Remove all containers with a label that have ended: whoever they belonged to has all it needs of them."""
+    """Remove all containers with a label that have ended: their shims have all they need from them."""
     from urllib.parse import quote
 
     wanted = quote(json.dumps({"label": [label], "status": ["exited", "dead"]}))

@@ -55,7 +55,7 @@ def open_shared(name: str, flags: int, *, fifo: bool = False) -> int:
             descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         if error.errno == ENXIO:
-            raise  # nobody reads this FIFO
+            raise  # this FIFO has no reader
         raise LocksError(f"{path}, shared by all runs on this machine, cannot be opened: {error.strerror}") from None
     if not is_right(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -89,7 +89,7 @@ class Locks:
         self.descriptor = open_own(name) if own else open_shared(name, os.O_RDWR)
 
     def take(self, number: int) -> bool:
-        """Lock a number; False if somebody else has it."""
+        """Lock a number; False if another process has it."""
         try:
             fcntl.fcntl(self.descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, 0, number, 1, 0))
         except (BlockingIOError, PermissionError):  # EAGAIN or EACCES, at the system's choice
@@ -97,7 +97,7 @@ class Locks:
         return True
 
     def wait(self, number: int) -> None:
-        """Lock a number as soon as nobody else has it; a signal handler that raises ends the wait."""
+        """Lock a number as soon as it is free; a signal handler that raises ends the wait."""
         fcntl.fcntl(self.descriptor, fcntl.F_OFD_SETLKW, _FLOCK.pack(fcntl.F_WRLCK, 0, number, 1, 0))
 
     def give_back(self, number: int, count: int = 1) -> None:
@@ -105,7 +105,7 @@ class Locks:
         fcntl.fcntl(self.descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_UNLCK, 0, number, count, 0))
 
     def is_taken(self, number: int) -> bool:
-        """Whether somebody else has locked a number."""
+        """Whether another process has locked a number."""
         answer = fcntl.fcntl(self.descriptor, fcntl.F_OFD_GETLK, _FLOCK.pack(fcntl.F_WRLCK, 0, number, 1, 0))
         return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
 
@@ -126,14 +126,14 @@ class Locks:
 
 
 def _make_folder(folder: str) -> None:
-    """Make it complete elsewhere and move it here: nobody ever sees it with other rights."""
+    """Make it complete elsewhere and move it here: it is never seen with other rights."""
     temporary = f"{folder}.{os.getpid()}.{os.urandom(4).hex()}"
     os.mkdir(temporary, 0o700)
     os.chmod(temporary, _FOLDER_MODE)
     try:
         os.rename(temporary, folder)
     except OSError:
-        os.rmdir(temporary)  # somebody else was faster
+        os.rmdir(temporary)  # another process was faster
 
 
 def _make_file(path: str, fifo: bool) -> None:
@@ -147,6 +147,6 @@ def _make_file(path: str, fifo: bool) -> None:
         os.chmod(temporary, _FILE_MODE)
         os.link(temporary, path)
     except FileExistsError:
-        pass  # somebody else was faster
+        pass  # another process was faster
     finally:
         os.unlink(temporary)

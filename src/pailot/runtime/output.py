@@ -65,7 +65,7 @@ class Output:
         self._logs = None
 
     def pump(self, reader: int) -> bool:
-        """Move what is there; answers whether there may be more."""
+        """Move what is there; return whether there may be more."""
         try:
             data = os.read(reader, CHUNK)
         except BlockingIOError:

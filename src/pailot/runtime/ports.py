@@ -1,4 +1,4 @@
-"""Ports that no other run on this machine is given, and nobody listens on."""
+"""Ports that no other run on this machine has and that no process listens on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LOWEST, HIGHEST = 15000, 65535
 FEW = 2000
 TOO_MANY = 25_000
-"""No run takes so many ports one after the other."""
+"""No run takes this many ports one after the other."""
 EPHEMERAL = "/proc/sys/net/ipv4/ip_local_port_range"
 
 

@@ -1,4 +1,4 @@
-"""Processes of this machine: who descends from whom, who is still the same, how to end them all."""
+"""Processes of this machine: which descend from which, which are still the same, how to end them all."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _children(pid: int) -> list[int]:
 
 
 def is_dead(pid: int) -> bool:
-    """Whether a process has ended, be it that nobody has collected it yet."""
+    """Whether a process has ended, even if it was not collected yet."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
             return stream.read().rpartition(b") ")[2][:1] in (b"Z", b"X")

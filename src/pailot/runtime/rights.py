@@ -1,7 +1,7 @@
 """All that Pailot does with the rights of root for tasks of another Unix user; control groups (`cgroups`) are the rest of it.
 
 Nothing else in the house changes the user of a process or the owner of a file. Folders and files are given away by descriptor,
-without following links, from the innermost outwards: nobody owns a folder before all that is in it has been given.
+without following links, from the innermost outwards: a folder changes its owner only after all that is in it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 PRIVATE_MODE = 0o700
 WAY_MODE = 0o711
-"""Of a folder on the way to a user's own: whoever knows what is below may go there; nobody can look around."""
+"""Of a folder on the way to a user's own: others may enter what they know the name of, and cannot list it."""
 OWN_WAY_MODE = 0o710
 """The same for the user's group alone."""
 

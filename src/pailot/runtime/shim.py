@@ -86,7 +86,7 @@ class Shim:
         if not claim(os.path.join(self.task.folder, layout.CLAIM), durable=self.task.outlives_power):
             return
         lock = _hold_lock(os.path.join(self.task.folder, layout.CLAIM))
-        os.write(lock, str(self.me).encode())  # whom to wake; true as long as the lock is held
+        os.write(lock, str(self.me).encode())  # the process to wake; true as long as the lock is held
         self.mark = processes.mark(lock)
         end = self._run_attempts()
         if end.outcome == FAILED and self.task.hold_seconds and not self._stop():
@@ -479,7 +479,7 @@ class Shim:
                 try:
                     os.read(self.wake, 4096)
                 except BlockingIOError:
-                    pass  # somebody read it already
+                    pass  # it was read already
             elif descriptor == self.liveness and event & (select.POLLHUP | select.POLLIN):
                 self.lost_launcher = True
                 self.poller.unregister(self.liveness)
@@ -686,7 +686,7 @@ def _write(path: str, text: str, mode: int) -> None:
 
 
 def _make(folder: str) -> bool:
-    """A folder, mostly in one that is there; answers whether it is new."""
+    """Make a folder, mostly in one that is there; return whether it is new."""
     try:
         os.mkdir(folder, 0o700)
     except FileExistsError:
@@ -727,7 +727,7 @@ def _shell_code(end: exit_classes.End) -> int:
 
 
 def _hold_lock(path: str) -> int:
-    """A lock for as long as the shim lives: whoever can take it knows that the shim is gone."""
+    """A lock for as long as the shim lives: a process that can take it knows that the shim is gone."""
     descriptor = careful_files.open_regular(path, os.O_RDWR)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     return descriptor

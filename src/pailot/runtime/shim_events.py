@@ -1,6 +1,6 @@
-"""What shims tell whoever started them, as lines through one pipe: that they have begun, that a log has grown, a retry.
+"""What shims report to the process that started them, as lines through one pipe: a begin, a log that has grown, a retry.
 
-The folders of the tasks hold the truth, so what finds no room may be dropped; but for the claim, which somebody waits for.
+The folders of the tasks hold the truth, so what finds no room may be dropped; but for the claim, which the driver waits for.
 Lines are short: the kernel never mixes them, and a pipe holds those of thousands of tasks.
 """
 
@@ -74,7 +74,7 @@ class Teller:
         self.descriptor, self.poller = descriptor, poller
         self.role, self.index = role, index
         self._claim = b""
-        """What somebody waits for and there was no room for yet."""
+        """What the driver waits for and there was no room for yet."""
         self._grown = b""
 
     def running(self, attempt: int) -> None:
@@ -125,7 +125,7 @@ class Teller:
         except BlockingIOError:
             return False  # a reader that is behind
         except OSError:
-            pass  # nobody listens any more
+            pass  # the reader is gone
         return True
 
 

@@ -70,7 +70,7 @@ def marked(claims: Iterable[str]) -> list[int]:
 
 
 def _hold_all(marks: set[bytes], hold: dict[int, int]) -> list[int]:
-    """Take hold of the processes with a mark, and of those below them, that nobody holds yet; returns these."""
+    """Take hold of the processes with a mark, and of those below them, that are not held yet; return these."""
     fresh = []
     for pid in _numbers():
         if pid not in hold and _has(pid, marks):

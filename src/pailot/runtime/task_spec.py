@@ -52,7 +52,7 @@ class Task(Value):
     hidden: tuple[str, ...] = ()
     """Texts that no log may show."""
     inherited: Mapping[str, str] = {}
-    """What of `environment` the task has from whoever started the job; not all of it is written down."""
+    """What of `environment` the task takes from the process that started the job; not all of it is written down."""
     attempt_folder: str = ""
     checkpoint: str = ""
     """The folder that survives retries, which the shim makes."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Answer = TypeVar("Answer")
 
 AHEAD = 256
-"""So many lines or events are read before anybody asks for them."""
+"""This many lines or events are read ahead."""
 
 
 async def over(view: View, timeout: float | None) -> bool:
@@ -44,14 +44,14 @@ async def over(view: View, timeout: float | None) -> bool:
 
 
 async def in_thread(work: Callable[[Quit], Answer]) -> Answer:
-    """What a function answers that waits; it is told to give up when we are cancelled."""
+    """Return what a waiting function returns; it is told to give up when we are cancelled."""
     loop, quit = asyncio.get_running_loop(), Quit()
     answered: asyncio.Future[Answer] = loop.create_future()
 
     def body() -> None:
         try:
             answer = work(quit)
-        except BaseException as error:  # whoever awaits it raises it
+        except BaseException as error:  # raised where it is awaited
             _tell(loop, _settle, answered, None, error)
         else:
             _tell(loop, _settle, answered, answer, None)
@@ -79,7 +79,7 @@ async def each_in_thread(work: Callable[[Quit], Iterator[Answer]]) -> AsyncItera
                 if quit.is_set:
                     return
                 _tell(loop, found.put_nowait, ("one", each))
-        except BaseException as error:  # whoever iterates raises it
+        except BaseException as error:  # raised where it is iterated
             _tell(loop, found.put_nowait, ("error", error))
         else:
             _tell(loop, found.put_nowait, ("end", None))
@@ -102,7 +102,7 @@ async def each_in_thread(work: Callable[[Quit], Iterator[Answer]]) -> AsyncItera
 
 def _settle(future: asyncio.Future[Any], answer: Any, error: BaseException | None) -> None:
     if future.done():
-        return  # nobody waits any more
+        return  # the waiter is gone
     if error is not None:
         future.set_exception(error)
     else:

@@ -24,7 +24,7 @@ DRAW_SECONDS = 1.0
 
 
 def wanted(asked: bool | None) -> bool:
-    """Whether to show progress where nobody said: in a notebook, and on a terminal."""
+    """Whether to show progress by default: in a notebook, and on a terminal."""
     return asked if asked is not None else in_notebook() or is_terminal()
 
 
@@ -70,7 +70,7 @@ def _draw(run: Run, shown: Any, seconds: float, moving: Progress | None) -> None
     try:
         record = run.describe()
     except Unreachable:
-        return  # the server is away; whoever waits knows how long to be patient
+        return  # the server is away; the wait has its own time limit
     if not isinstance(shown, RedrawnLine):
         shown.update(as_html(table(record) + (moving.html() if moving else "")))
     else:

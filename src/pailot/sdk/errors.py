@@ -9,7 +9,7 @@ PailotError
 ├── EngineError           an engine cannot do what it is asked
 ├── StoreError            the records on disk cannot be read or written
 ├── WireError             a server did not do what it was asked
-│   ├── Unreachable       nobody answers there, or not as a server of jobs does
+│   ├── Unreachable       no server responds, or not as a server of jobs does
 │   └── Refused           the server says no: `.status`, `.code`, `.message`
 │       ├── Denied        not for this user, or the token has expired
 │       └── NotFound      there is no such thing on the server

@@ -157,7 +157,7 @@ def adopt(job: model.Job) -> Job:
 
 def without_secrets(text: str) -> Job:
     """A job from a text whose secrets are masked; references to them stay as they are."""
-    masked = "\nsecrets:" in text or text.startswith("secrets:") or '"secrets":' in text  # an OpenPAI answers it as JSON
+    masked = "\nsecrets:" in text or text.startswith("secrets:") or '"secrets":' in text  # an OpenPAI returns it as JSON
     changes = [Override(("secrets",), {}, "the masked secrets")] if masked else []
     return adopt(loading.read_job(text, "-", changes, lenient=True))
 

@@ -99,7 +99,7 @@ class Run:
     # Waiting
 
     def wait(self, timeout: float | None = None, *, progress: bool | None = None) -> str:
-        """Until it is over; answers its state. Raises WaitTimeout after `timeout` seconds, and the run goes on.
+        """Wait until it is over; return its state. Raises WaitTimeout after `timeout` seconds, and the run goes on.
 
         A progress bar is shown in a notebook and on a terminal, unless `progress` is False.
         """

@@ -1,4 +1,4 @@
-"""How far the inputs and outputs of a run are on their way, for whoever waits: its events tell, here or on a server."""
+"""How far the inputs and outputs of a run are on their way, for a process that waits: its events tell, here or on a server."""
 
 from __future__ import annotations
 
@@ -43,4 +43,4 @@ class Transfers:
                     self.latest = None if told.ended else told
                     self._display.show(told)
         except PailotError:
-            pass  # whoever waits hears of it, too
+            pass  # the wait reports it, too

@@ -123,7 +123,7 @@ class Driver:
         self.first, self.began, self.resumes = first, began, resumes
         self.interrupts = 0
         self.preempted = False
-        """Set from outside: the run is to make room, and to be started anew by whoever queues it."""
+        """Set from outside: the run is to make room, and the queue starts it again."""
         self._attempt: Attempt | None = None
         self._request: StopAsked | None = None
         self._record: VerdictRecord | HandedOn | None = None

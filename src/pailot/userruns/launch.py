@@ -63,7 +63,7 @@ class Run:
         self.context = context
         self.engine = engine
         self.lock = lock
-        """The driver's lock: held from before anybody can find the run, so that nobody takes it for one without a driver."""
+        """The driver's lock: held from before the run can be found, so that it never looks like one without a driver."""
 
     def leave(self) -> None:
         """Another process has the lock now."""
@@ -215,7 +215,7 @@ def drive_detached(run: Run) -> VerdictRecord | None:
 
 
 def apart(work: Callable[[int], object]) -> int:
-    """Do something in a process of its own, that outlives us; answers a descriptor on which `work` can tell us something."""
+    """Run `work(fd)` in a detached process that outlives this one. Returns the read end of a pipe whose write end is `fd`."""
     from ..runtime.daemon import daemonize
 
     reader, writer = os.pipe2(os.O_CLOEXEC)
@@ -258,12 +258,12 @@ def _drive(run: Run, watcher: Watcher | None, started: int | None) -> VerdictRec
 
     def tell_parent() -> None:
         nonlocal started
-        descriptor, started = started, None  # once: a later attempt has nobody to tell
+        descriptor, started = started, None  # once: a later attempt has no caller to tell
         if descriptor is not None:
             try:
                 os.write(descriptor, b"started")
             except OSError:
-                pass  # whoever waited has gone
+                pass  # the waiter is gone
             os.close(descriptor)
 
     def waiting(words: str) -> None:

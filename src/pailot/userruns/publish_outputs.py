@@ -128,7 +128,7 @@ def _clean(attempt: str, rules: Rules) -> None:
     try:
         undo(_journal(attempt), rules, attempt)
     except PailotError:
-        pass  # nobody is there; the journal still says what is to be removed
+        pass  # the target cannot be reached; the journal still says what is to be removed
 
 
 def _journal(attempt: str) -> UploadJournal:

@@ -1,8 +1,8 @@
 """Runs that go on without a driver here, in a cluster or on a server: what became of them, and how another drives them on.
 
-The attempt itself needs nobody. What needs a driver is the verdict over the whole run, and the next attempt after a failed one.
-A cluster is asked by whoever looks, and whoever waits for the run drives it (`drive_on`). What a server does is known only to
-whoever follows it: a look starts a small process for that, which ends with the job, or when the server is away for long.
+The attempt itself needs no driver. What needs one is the verdict over the whole run, and the next attempt after a failed one.
+A cluster is asked at each look, and a command that waits for the run drives it (`drive_on`). What a server does is known only to
+its follower: a look starts a small process for that, which ends with the job, or when the server is away for long.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from .run_folder import JobFolder
 
 PATIENCE_SECONDS = 600.0
-"""So long a server may be away before nobody follows the run any more."""
+"""How long a server may be away before the run is not followed any more."""
 FIRST_LOOK = 10.0
-"""So long whoever looks at a run waits for what the server says."""
+"""How long a look at a run waits for what the server says."""
 
 
 def goes_on(folder: JobFolder) -> bool:
@@ -40,7 +40,7 @@ def goes_on(folder: JobFolder) -> bool:
 
 
 def stop(folder: JobFolder, *, grace: float, now: bool) -> None:
-    """Tell a run that nobody drives here to stop."""
+    """Tell a run that has no driver here to stop."""
     engine = create_engine(_job(folder).engine)
     try:
         engine.stop_detached(folder.attempt(folder.attempts() - 1), grace, now=now)
@@ -88,7 +88,7 @@ def _follow(folder: JobFolder, told: int) -> None:
 
     lock = folder.lock()
     if lock is None:
-        return  # somebody was quicker
+        return  # another process was quicker
     job, settings = _job(folder), Settings()
     engine = create_engine(job.engine, EngineContext(patience_seconds=PATIENCE_SECONDS, give_up=lambda: os._exit(0)))
     kept = kept_for(settings.home, folder)
@@ -100,7 +100,7 @@ def _follow(folder: JobFolder, told: int) -> None:
 
 
 class _FirstLook(Watcher):
-    """Tells whoever waits that something is known now."""
+    """Wakes the waiting process: something is known now."""
 
     def __init__(self, told: int) -> None:
         self._told: int | None = told

@@ -37,7 +37,7 @@ def old_runs(*, before: float, keep_last: int) -> list[JobRow]:
 
 
 def remove(rows: list[JobRow]) -> int:
-    """Take runs out of the index, then remove their folders; answers the bytes freed."""
+    """Take runs out of the index, then remove their folders; return the bytes freed."""
     index = open_index()
     freed = sum(_size(row.folder) for row in rows)
     try:

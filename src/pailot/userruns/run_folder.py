@@ -177,7 +177,7 @@ class JobFolder:
         return record
 
     def hand_on(self, record: HandedOn) -> None:
-        """Write down that our part is over without a verdict: whoever queues the run starts it again."""
+        """Write down that our part is over without a verdict: the queue starts the run again."""
         masked = record.replace(reason=self._masked(record.reason or ""))
         write_last_record(self.file(layout.HANDED_ON), masked.to_json(), self.reserve, durable=self.durable)
 
@@ -239,7 +239,7 @@ class JobFolder:
         try:
             control = os.open(self.file(layout.CONTROL), os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
-            return  # nobody drives it
+            return  # it has no driver
         try:
             if stat.S_ISFIFO(os.fstat(control).st_mode):
                 os.write(control, b"!")

@@ -74,7 +74,7 @@ def _noted(driver: Driver, error: Exception) -> str:
 
 
 def _listen(driver: Driver, woken: int, interrupts: Iterable[int]) -> Any:
-    """Every signal wakes us; answers what was done about the end of a child before."""
+    """Make every signal wake us; return the previous handler for the end of a child."""
 
     def interrupted(number: int, _frame: object) -> None:
         if number == signal.SIGINT or not driver.interrupts:

@@ -1,4 +1,4 @@
-"""A run driven by a small process of its own, for whoever must neither fork nor be asked for signals.
+"""A run driven by a small process of its own, for callers that can neither fork nor handle signals.
 
 A notebook or a program with threads and gigabytes of data starts a fresh interpreter, tells it the run over a pipe, and
 may end before the run does. `launch.drive_detached` is the quicker way for a small process with one thread.

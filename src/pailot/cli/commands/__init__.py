@@ -1,1 +1,1 @@
-"""One module a command: `configure(parser)` says what it takes, `run(args)` answers the exit status."""
+"""One module a command: `configure(parser)` says what it takes, `run(args)` returns the exit status."""

@@ -114,7 +114,7 @@ def _tasks(view: View, which: Which, record: dict[str, Any], *, follow: bool) ->
         record = view.record(which.attempt)
     roles = record["taskRoles"]
     if not roles:
-        return []  # they are not known, or not yet: whoever reads the logs says so, or waits
+        return []  # they are not known, or not yet: the reader of the logs says so, or waits
     if which.role is not None and which.role not in roles:
         raise PailotError(f"'{record['name']}' has no role '{which.role}'{suggestion(which.role, roles)}")
     tasks = [

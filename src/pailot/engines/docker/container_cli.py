@@ -42,7 +42,7 @@ class Program(Value):
         return os.path.basename(self.path)
 
     def run(self, *words: str, environment: Mapping[str, str] | None = None) -> CompletedProcess[str]:
-        """One command, to its end; raises Unavailable where nobody answers."""
+        """Run one command to its end. Raises Unavailable where the engine does not respond."""
         import subprocess
 
         done = subprocess.run(

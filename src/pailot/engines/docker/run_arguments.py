@@ -115,7 +115,7 @@ def _has_cdi() -> bool:
 
 
 def user(program: Program, wanted: str) -> list[str]:
-    """So that files belong to whoever started the job."""
+    """So that files belong to the user who started the job."""
     if is_root(program, wanted):
         return ["--user", "0:0"]  # with a rootless engine, that is us outside
     ids = ["--user", f"{os.geteuid()}:{os.getegid()}"]

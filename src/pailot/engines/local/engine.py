@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
 MAX_TASKS = 4_000
 MAX_LIMITED_TASKS = 128  # to enter a control group takes the kernel 10 ms, one task after the other
-USUAL_SHM_MB = 64  # what version 1 asks for where nobody said anything
+USUAL_SHM_MB = 64  # what version 1 asks for by default
 TOGETHER = 40
-"""So many tasks are made ready before their shims are forked: all that is written to between two forks has to be copied."""
+"""Prepare this many tasks, then fork their shims together: memory pages that are written between two forks are copied."""
 ADDRESS = "127.0.0.1"
 
 
@@ -67,7 +67,7 @@ class LocalEngine(Engine):
         self._memory_kills = ""
         """How often the kernel had killed for want of memory when the attempt began."""
         self._fresh: list[tuple[str, int]] = []
-        """Tasks whose shims were collected, and that nobody has asked for yet."""
+        """Tasks whose shims were collected and that were not reported yet."""
         self._without_space: set[tuple[str, int]] = set()
         """Tasks whose shims could not write down how they ended."""
         self._unwritten: dict[tuple[str, int], TaskRecord] = {}
@@ -92,7 +92,7 @@ class LocalEngine(Engine):
         plan = attempt.plan
         if plan.task_count > MAX_TASKS:
             raise EngineError(f"{plan.task_count} tasks are more than the {MAX_TASKS} that one machine is asked to run")
-        notes = [] if self.context.many_runs else self._notes(attempt)  # among many nobody reads them, and to ask takes time
+        notes = [] if self.context.many_runs else self._notes(attempt)  # among many runs they are not read, and asking takes time
         tasks = [(role, index) for role in plan.roles.values() for index in range(role.instances)]
         gpus = yield from self._take_gpus(attempt, stopped)
         placement = self._place(attempt)
@@ -149,7 +149,7 @@ class LocalEngine(Engine):
         return notes
 
     def _inherited(self, attempt: Attempt) -> Mapping[str, str]:
-        """What a task has of the environment of whoever started the job."""
+        """What a task takes from the environment of the process that started the job."""
         return attempt.context.environment
 
     def _around(self, task: Task, attempt: Attempt, role: RolePlan, gpus: Sequence[Gpu]) -> Task:
@@ -185,9 +185,9 @@ class LocalEngine(Engine):
         return Observed(role, index, ENDED, self._unwritten.get((role, index), unknown))
 
     def _blamed(self, attempt: Attempt, lost: Observed) -> Observed:
-        """A task whose shim was killed: lost by the platform, unless it can have done that itself and nobody else is known to.
+        """A task whose shim was killed: lost by the platform, unless it can have done that itself and no other cause is known.
 
-        On a server that is a failure of the job. What the platform loses is tried again for free, which nobody is to have.
+        On a server that is a failure of the job. What the platform loses is tried again for free, and a user must not gain that.
         """
         number = self._killed.get((lost.role, lost.index))
         may_have = self.context.many_runs and not self.traits.own_filesystem and not attempt.context.run_as
@@ -491,7 +491,7 @@ class LocalEngine(Engine):
 
 
 def whose_work(attempt: Attempt, places: Iterable[str]) -> Whose:
-    """For whom a child opens what a job names."""
+    """The user for which a child opens what a job names."""
     from ..preparation.background_child import Whose
 
     return Whose(attempt.context.rules, attempt.context.run_as, tuple(places))

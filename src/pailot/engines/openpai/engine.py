@@ -2,7 +2,7 @@
 
 The server applies the completion policy and retries; the driver takes its verdict over (`decided`). The job's name there is
 ours with the id of the run, so that the same job can run again, and a submission be repeated. `remote.json` in the attempt's
-folder says where it is: whoever drives the run next goes on from there.
+folder says where it is: the next driver of the run goes on from there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LONGEST_NAME = 200
 
 
 class Away(Unreachable):
-    """The server cannot be reached, and nobody wants to wait for it."""
+    """The server cannot be reached, and there is no reason to wait for it."""
 
 
 class OpenpaiEngine(Engine):
@@ -96,7 +96,7 @@ class OpenpaiEngine(Engine):
         )
         self._follower.patience, self._follower.give_up = self.context.patience_seconds, self.context.give_up
         if os.path.exists(os.path.join(attempt.folder, layout.STOP)):
-            self._follower.ask_to_stop(now=False)  # somebody wanted it before us, and may not have been heard
+            self._follower.ask_to_stop(now=False)  # a stop was requested before, and may not have reached the server
         self._follower.start()
         while self._submitted is None and self._error is None:
             yield None
@@ -124,7 +124,7 @@ class OpenpaiEngine(Engine):
         return self._follower is not None and (self._verdict is None or bool(self._ended))
 
     def changes(self) -> int | None:
-        """Readable as long as there may be something that `events` and `newly_ended`, called in this order, have not answered."""
+        """Readable as long as there may be something that `events` and `newly_ended`, called in this order, have not returned."""
         return self._reader
 
     def events(self) -> Sequence[Mapping[str, Any]]:
@@ -175,7 +175,7 @@ class OpenpaiEngine(Engine):
             pass  # enough wake-up calls are waiting
 
     def _drain(self) -> None:
-        """Only by who hands out next: whoever else took the call would have taken it from the driver, who then waits for ever."""
+        """Only the code that reports changes may take the call: another reader would take it from the driver."""
         try:
             os.read(self._reader, 1 << 16)
         except BlockingIOError:

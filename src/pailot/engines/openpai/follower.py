@@ -30,7 +30,7 @@ QUICK, SLOW, GROWTH = 0.25, 5.0, 1.5
 TOLD = 15.0
 """The same where the server tells: only in case something was missed."""
 GONE_AFTER = 5
-"""So often in a row a server must say that it does not know the job before that is believed."""
+"""How often in a row a server must say that it does not know the job before that is believed."""
 
 
 class Ended(Exception):
@@ -115,7 +115,7 @@ class Follower(threading.Thread):
         return client
 
     def _come_back(self) -> Client:
-        """To a job that was submitted before: until the server answers, nothing is known about it."""
+        """To a job that was submitted before: until the server responds, nothing is known about it."""
         while True:
             try:
                 return self._connected()
@@ -176,7 +176,7 @@ class Follower(threading.Thread):
         return self.live and len(self.roles) > 0 and sum(self.roles.values()) <= MOST_FOLLOWED and self._state != UNKNOWN
 
     def _kind_of_logs(self, client: Client) -> PailotLogs | OpenpaiLogs:
-        """A Pailot has records; whoever does not know them is an OpenPAI."""
+        """A Pailot server has records; a server that does not know them is an OpenPAI."""
         while True:
             try:
                 client.record(self.job)

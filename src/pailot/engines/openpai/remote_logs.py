@@ -19,7 +19,7 @@ class PailotLogs:
         self.client, self.job = client, job
 
     def fetch(self, role: str, index: int, attempt: int, task_attempt: int, logs: TaskLogs) -> bool:
-        """Take what is new; answers whether there was something."""
+        """Take what is new; return whether there was something."""
         grown = False
         for stream in (ALL, STDOUT, STDERR):
             while True:
@@ -55,7 +55,7 @@ class OpenpaiLogs:
         self._without_all = False
 
     def fetch(self, role: str, index: int, attempt: int, task_attempt: int, logs: TaskLogs) -> bool:
-        """Take what is new; answers whether there was something."""
+        """Take what is new; return whether there was something."""
         where = (role, index, attempt, task_attempt)
         names = self._places.names(where)
         self._without_all = ALL not in names

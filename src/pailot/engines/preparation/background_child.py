@@ -42,7 +42,7 @@ class ChildDied(EngineError):
 
 
 class News:
-    """What a child tells of its progress; what nobody reads in time is not kept."""
+    """The progress that a child reports; what is not read in time is not kept."""
 
     def __init__(self) -> None:
         self.reader, self.writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -52,7 +52,7 @@ class News:
         try:
             os.write(self.writer, dumps(progress.to_dict()).encode() + b"\n")
         except (BlockingIOError, BrokenPipeError):
-            pass  # nobody has looked for long
+            pass  # it was not read for long
 
     def read(self) -> list[Progress]:
         """What was told since the last look."""
@@ -85,7 +85,7 @@ def stops_when_told(parent: int) -> None:
 
 
 class Whose(Value):
-    """For whom a child works: what it may open, as which Unix user, and where; as it stands here, for us."""
+    """What a child may open, as which Unix user, and where; by default as this process."""
 
     rules: Rules = OWN_MACHINE
     user: str = ""

@@ -1,6 +1,6 @@
 """The children of this process, and whose they are.
 
-A process has one list of children, however many runs it drives: whoever collects the dead finds those of others among them.
+A process has one list of children, however many runs it drives: who collects ended children finds those of other runs.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Children:
     def __init__(self) -> None:
         self.owners: dict[int, Parent] = {}
         self.touched: dict[Parent, None] = {}
-        """Those whose children ended since somebody last emptied this."""
+        """The owners whose children ended since this was last emptied."""
         self.on_fault: Callable[[Parent, Exception], None] | None = None
-        """Told what went wrong when an owner heard of its child; without, whoever collects the dead hears it."""
+        """Called with an error that an owner raised when it heard of its child; without it, the error is raised."""
 
     def add(self, pid: int, owner: Parent) -> None:
         self.owners[pid] = owner

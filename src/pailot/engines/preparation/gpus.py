@@ -33,7 +33,7 @@ class Gpu(Value):
 
 
 class GpusBusy(EngineError):
-    """Too many GPUs are held by others; `holders` says by whom."""
+    """Too many GPUs are held by other runs; `holders` names them."""
 
     def __init__(self, holders: str) -> None:
         super().__init__(holders)
@@ -288,7 +288,7 @@ def _ask() -> tuple[Gpu, ...]:
         try:
             asked.wait(1)
         except subprocess.TimeoutExpired:
-            pass  # stuck in its driver; nobody can end it
+            pass  # stuck in its driver; it cannot be ended
         words = f"{program} does not answer within {TIMEOUT_SECONDS} seconds"
         raise MachineError(f"{words}; is the driver well? PAILOT_GPUS=none runs without GPUs") from None
     if asked.returncode != 0:

@@ -1,4 +1,4 @@
-"""Ports that no other run on this machine is given, and nobody listens on."""
+"""Ports that no other run on this machine has and that no process listens on."""
 
 from __future__ import annotations
 

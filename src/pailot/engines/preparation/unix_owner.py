@@ -60,4 +60,4 @@ class Owner:
         job = os.path.dirname(attempts)
         for folder in (attempt.context.home, os.path.dirname(job), job, attempts, attempt.checkpoints):
             rights.let_pass(folder)
-        rights.let_pass(attempt.folder, self.user)  # last: nobody but this user's group gets further
+        rights.let_pass(attempt.folder, self.user)  # last: only this user's group gets further

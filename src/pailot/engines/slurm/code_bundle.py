@@ -56,7 +56,7 @@ def _sources(package: str) -> Iterator[str]:
 
 
 def _make(package: str, files: list[str], folder: str) -> None:
-    """Complete elsewhere, then moved here: nobody sees a part of it."""
+    """Completed elsewhere, then moved here: a reader never sees a part of it."""
     import shutil
 
     temporary = f"{folder}.{os.getpid()}.{os.urandom(4).hex()}"
@@ -74,7 +74,7 @@ def _make(package: str, files: list[str], folder: str) -> None:
         try:
             os.rename(temporary, folder)
         except OSError:
-            remove_tree(temporary)  # somebody else was faster
+            remove_tree(temporary)  # another process was faster
     except BaseException:
         remove_tree(temporary, ignore_errors=True)
         raise

@@ -47,14 +47,14 @@ if TYPE_CHECKING:
     Answer = TypeVar("Answer")
 
 SETTLE_SECONDS = 2.0
-"""So long after Slurm says that a job is over its driver's last word may still be on its way through the file system."""
+"""How long after the end of a job its driver's last record may still be on its way through the file system."""
 AWAY_SECONDS = 300.0
-"""So long a controller that does not answer is asked again to take a job."""
+"""How long a controller that does not respond is asked again to take a job."""
 FORCE_SECONDS = 45.0
 LOCK_SECONDS = 60.0
 SHORTEST_LOOK, LONGEST_LOOK = 0.25, 5.0
 AT_ONCE = 4
-"""So many calls of sbatch at the same time; more would only wait for the controller."""
+"""At most this many calls of sbatch at the same time; more would only wait for the controller."""
 _submitting: set[SlurmEngine] = set()
 _line: list[SlurmEngine] = []
 """Those that wait for their turn."""
@@ -267,7 +267,7 @@ class SlurmEngine(Engine):
         self.context.waiting(f"submitted to Slurm as job {self.job}{where}")
 
     def _turn(self, stopped: Callable[[], bool]) -> Steps[None]:
-        """Wait until this run may call sbatch; whoever has called it wakes the next."""
+        """Wait until this run may call sbatch; the run that has called it wakes the next."""
         if len(_submitting) < AT_ONCE:
             _submitting.add(self)
             return
@@ -426,7 +426,7 @@ class SlurmEngine(Engine):
         return ending(seen.state, self.asked_to_stop == "user")
 
     def _requeued(self) -> None:
-        """Begun, and waiting again: somebody requeued it, or the controller lost its memory. It is not begun twice."""
+        """Begun, and waiting again: it was requeued, or the controller lost its state. It is not begun twice."""
         if not self.requeued:
             self.requeued = True
             self._scancel()
@@ -450,7 +450,7 @@ class SlurmEngine(Engine):
     def _end(self, outcome: Outcome) -> None:
         self.outcome, self.over = outcome, True
         private_part.remove(self.folder)  # a job that was cancelled before it began has not read it
-        self.notice.arm(0.001)  # whoever waits for changes has one more to see
+        self.notice.arm(0.001)  # there is one more change to see
         if self.logs is not None:
             for role, index, _ in list(self.logs.sizes):
                 self._last_words(role, index)

@@ -79,7 +79,7 @@ def remove(folder: str) -> None:
 
 
 def inherited_credentials(attempt: Attempt) -> Sequence[str]:
-    """The names of variables with a credential that tasks have from whoever started the job."""
+    """The names of variables with a credential that tasks take from the process that started the job."""
     return sorted(name for name, value in attempt.context.environment.items() if credentials.of_environment({name: value}))
 
 
@@ -110,7 +110,7 @@ def seal(private: dict[str, Any], attempt: Attempt) -> Sealed:
 
 
 def _packages_seen_with(folder: str) -> str:
-    """The folder of the package `cryptography`, if whoever sees an attempt's folder sees it and our Python as well.
+    """The folder of the package `cryptography`, if a node that sees an attempt's folder sees it and this Python as well.
 
     That is known only where all of them lie in the user's home directory, which is shared as a whole or not at all.
     """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ...planning import Plan, RolePlan
 
 EXCESS = 1.5
-"""So much more than asked for may a flat allocation hold, in CPUs and memory; of GPUs it may hold no more at all."""
+"""How much more than requested a flat allocation may hold, in CPUs and memory; it never holds more GPUs."""
 _SHARES_CPUS = frozenset(("-O", "--overcommit"))
 """Options with which tasks share CPUs, so that their number has no bound."""
 CLASSES = ("crit", "prod", "test", "oppo")
@@ -86,7 +86,7 @@ class Site(Value):
 
 
 class Component(Value):
-    """So many equal slots, for tasks of these roles."""
+    """A number of equal slots, for tasks of these roles."""
 
     roles: tuple[str, ...]
     tasks: int
@@ -227,7 +227,7 @@ def _warning(plan: Plan) -> int:
 
 
 def _minutes(plan: Plan) -> int:
-    """Slurm's own limit is behind ours, by so much that its warning does not come before."""
+    """Slurm's own limit is later than ours, far enough that its warning does not come before."""
     seconds = (plan.options.max_run_seconds or 0) + _warning(plan) + 120
     return int(-(-seconds // 60))
 

@@ -1,4 +1,4 @@
-"""Slurm's own programs, and how their answers are understood: fixed text formats, the same in all releases we know."""
+"""Slurm's own programs, and how their output is read: fixed text formats, the same in all releases we know."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Queue:
         self.next = min(self.next, time.monotonic() + self.interval) or time.monotonic() + self.interval
 
     def look(self, ask: Callable[[tuple[str, ...]], Command] | None = None) -> float:
-        """Take an answer that is there, ask if it is time; answers in how many seconds to look again."""
+        """Take a result that is there, ask if it is time; return the seconds until the next look."""
         CHILDREN.reap()
         if self.asked is not None and self.asked.status is not None:
             self._answered(self.asked)
@@ -73,7 +73,7 @@ class Queue:
             self.soon()
         for job in self.about:
             if job in self.owners:
-                CHILDREN.touched[self.owners[job]] = None  # type: ignore[index]  # whoever owns a run may be touched
+                CHILDREN.touched[self.owners[job]] = None  # type: ignore[index]  # the owner of a run may be changed
 
 
 def _ask(jobs: tuple[str, ...]) -> Command:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def notes_on(attempt: Attempt, settings: Settings, *, away: bool) -> list[str]:
-    """What is otherwise than somebody might think."""
+    """What differs from what a user may expect."""
     plan = attempt.plan
     if attempt.number:  # the rest was said already
         return _away_notes(attempt, settings) if away and settings["slurm_shared_home"] == "auto" else []

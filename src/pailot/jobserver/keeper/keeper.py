@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ...runfolder.journal import Event
 
 PATIENCE_SECONDS = 60.0
-"""So long a new keeper waits for its server."""
+"""How long a new keeper waits for its server."""
 COLLECT_EVERY = 500
 RESERVE_BYTES = 1 << 20
 TROUBLE_SECONDS = 0.1

@@ -1,6 +1,6 @@
 """Where the tasks are: shows the attempt's folder to the other side, and takes its orders for the driver.
 
-Out go frames: a line of JSON (path, offset, size), then so many bytes. In come lines of JSON: what is there already, an
+Out go frames: a line of JSON (path, offset, size), then that number of bytes. In come lines of JSON: what is there already, an
 order for the driver, and finally that everything has arrived.
 """
 

@@ -1,7 +1,7 @@
 """Bringing what is written in a folder to a copy of it on another machine, piece after piece, where none sees the other's.
 
 Logs and journals only grow, so of these what is new is brought; records (`*.json`) are small and are brought whole. The
-journal `events` is read first and brought last: whoever reads of something in the copy finds it there.
+journal `events` is read first and brought last: what the journal in the copy mentions is found there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The driver of one attempt, as the batch script of its allocation: starts the steps, watches them, ends them. What to do when
 is decided by `lifecycle.attempt_machine`.
 
-Two files tie it to whoever follows the job, from whichever machine: `orders` is written there and read here, `events` the
+Two files tie it to the follower of the job, on whichever machine that is: `orders` is written there and read here, `events` the
 other way round. Both are there before the job is: a network file system shows what an existing file gained, but may not
 show a new one for a minute. Truth is in the records of the shims; how srun ended tells nothing.
 """
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from ...values import Value
 
 LOOK_SECONDS = 5.0
-"""So often the orders are read without a signal that asks for it."""
+"""How often the orders are read without a signal that asks for it."""
 END_SECONDS = 30.0
 """Beyond the grace: then what does not end is left to Slurm."""
 
@@ -85,7 +85,7 @@ class Driver:
         self.wake = -1
 
     def run(self) -> int:
-        """To the result; answers what the batch script exits with."""
+        """Run to the result; return the exit status of the batch script."""
         lock = self._only_one()
         try:
             if self._began_before():
@@ -201,7 +201,7 @@ class Driver:
         return opened
 
     def _unsealed(self, data: bytes) -> bytes:
-        """By a package of whoever submitted the job, which our Python can load if it is the same as there."""
+        """By a package of the submitter, which this Python can load if it is the same version."""
         sys.path.append(self.packages)
         try:
             from cryptography.fernet import Fernet
@@ -346,7 +346,7 @@ class Driver:
         if signal.SIGUSR2 in self.signals:
             self._tell(LimitNear(self._moment_of_limit(), "it was stopped before it reached Slurm's time limit for the job"))
         if signal.SIGTERM in self.signals and not self.ending:
-            # Slurm ends the job, and will kill us soon. Why, it says only afterwards: whoever follows the job asks it.
+            # Slurm ends the job, and will kill us soon. The reason is known only afterwards: the follower of the job asks for it.
             self.ending = True
             if self.machine.outcome is None:
                 self._note("ending")
@@ -388,7 +388,7 @@ class Driver:
     # Listening and telling
 
     def _wait_until_fetched(self) -> None:
-        """Our folder goes with us: somebody on the login node has to have a copy, but we do not wait for ever."""
+        """Our folder goes with us: the login node has to have a copy, but we do not wait for ever."""
         until = time.monotonic() + float(self.payload.get("fetchSeconds", 0))
         while not os.path.exists(os.path.join(self.root, "fetched.json")):
             left = until - time.monotonic()

@@ -37,7 +37,7 @@ PASSED_ON = (
 
 
 BRING_MILLISECONDS = 500
-"""So often what was written is looked for without being told, where it has to be brought to the driver."""
+"""How often new writes are looked for without a sign, where it has to be brought to the driver."""
 
 
 class Step:
@@ -118,7 +118,7 @@ class Step:
             while data:
                 data = data[os.write(self.words_out, data) :]
         except OSError:
-            pass  # nobody listens any more; the records tell
+            pass  # the reader is gone; the records hold the truth
 
     def _bring(self) -> None:
         """To the driver, where it does not see our folder."""
@@ -190,7 +190,7 @@ class Step:
     def _pass_on(self) -> None:
         for word in self.channel.take():
             if word["event"] != "grown":  # that is seen in the file
-                self._bring()  # first: whoever hears of something finds it
+                self._bring()  # first: what is reported can be found
                 self._say(**word)
 
     def _reap(self) -> None:
