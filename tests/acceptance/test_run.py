@@ -444,6 +444,18 @@ def test_a_detached_job_is_tried_again_to_its_verdict(home: Home) -> None:
     assert (shown["state"], shown["attempt"], shown["exitCode"]) == ("FAILED", 3, 4)
 
 
+def test_a_job_that_runs_on_beside_a_server_role_says_why(home: Home) -> None:
+    home.run(job(role("true", "worker"), role("sleep 1000", "ps"), name="psw"), "--detach")
+    wait_for(lambda: home.show("psw")["taskRoles"]["worker"]["tasks"][0]["state"] == "SUCCEEDED", 60, "the worker's end")
+    assert home.pailot("why", "psw").lines == [
+        (
+            "psw is RUNNING: all of worker done; ps runs;"
+            " no role ends the job by success (minSucceededInstances), so it goes on until all tasks have ended"
+        )
+    ]
+    assert home.pailot("stop", "--now", "psw").status == 0
+
+
 def test_a_detached_job_that_cannot_start_says_why(home: Home) -> None:
     done = home.run(job(role("true")), "--detach", "--workdir", "/no/such/folder")
     assert (done.status, "no such directory" in done.err) == (1, True)

@@ -346,6 +346,13 @@ def test_completion_knows_the_commands(me: Home) -> None:
     assert {"list", "add", "remove"} <= set(words["user"])
 
 
+def test_a_running_job_says_what_it_waits_for(me: Home) -> None:
+    submit(me, job(role("true", "worker"), role("sleep 1000", "ps"), name="psw"))
+    wait_for(lambda: me.show("psw")["taskRoles"]["worker"]["tasks"][0]["state"] == "SUCCEEDED", 60, "the worker's end")
+    assert "psw is RUNNING: all of worker done; ps runs; no role ends the job by success" in me.pailot("why", "psw").out
+    assert me.pailot("stop", "--now", "psw").status == 0
+
+
 def test_a_waiting_job_says_why(tmp_path: Path) -> None:
     server = Server(tmp_path / "server", PAILOT_CPUS="2", PAILOT_MEMORY_MB="1000")
     try:

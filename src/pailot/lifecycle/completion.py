@@ -115,6 +115,43 @@ class Tally:
         return Verdict(states.SUCCEEDED, reason, exit_code=0)
 
 
+MOST_ROLES_NAMED = 10
+
+
+def waits_to_end(rules: Iterable[RoleRule], ends: Iterable[TaskEnd]) -> str:
+    """What an attempt that runs still waits for before it ends by success, by the final ends of its tasks up to now."""
+    roles = list(rules)
+    succeeded = dict.fromkeys((rule.name for rule in roles), 0)
+    failed = dict(succeeded)
+    for end in ends:
+        counts = succeeded if end.succeeded else failed
+        counts[end.role] += 1
+    shown = [_progress(rule, succeeded[rule.name] + failed[rule.name]) for rule in roles[:MOST_ROLES_NAMED]]
+    if len(roles) > MOST_ROLES_NAMED:
+        shown.append(f"{len(roles) - MOST_ROLES_NAMED} more roles")
+    missing = {
+        rule.name: rule.min_succeeded - succeeded[rule.name]
+        for rule in roles
+        if rule.min_succeeded is not None and rule.min_succeeded <= rule.instances - failed[rule.name]
+    }
+    return "; ".join([*shown, _ends_when(missing)])
+
+
+def _progress(rule: RoleRule, ended: int) -> str:
+    if ended == rule.instances:
+        return f"all of {rule.name} done"
+    return f"{ended} of {rule.instances} tasks of {rule.name} done" if ended else f"{rule.name} runs"
+
+
+def _ends_when(missing: Mapping[str, int]) -> str:
+    """By the number of successes that roles with a bound within reach still lack."""
+    if not missing:
+        return "no role ends the job by success (minSucceededInstances), so it goes on until all tasks have ended"
+    named = [f"{count} more of {name}" for name, count in list(missing.items())[:MOST_ROLES_NAMED]]
+    others = " or of another role" if len(missing) > MOST_ROLES_NAMED else ""
+    return f"the job succeeds with {' or '.join(named)}{others}"
+
+
 def _decided(end: TaskEnd, bound: int) -> Verdict:
     """The verdict of the task that made its role reach a bound."""
     kind, state, verb, key = (

@@ -8,6 +8,8 @@ import sys
 import time
 
 from ..errors import NoSuchRun, suggestion
+from ..lifecycle.completion import waits_to_end
+from ..lifecycle.states import RUNNING
 from ..lifecycle.waits import capped
 from ..runfolder import journal, layout
 from ..runfolder.atomic_json import DISK_FULL, is_full
@@ -18,7 +20,7 @@ from ..store.index import Index
 from ..store.network_filesystems import index_path
 from . import reattach
 from .run_folder import JobFolder
-from .settle import recover, tasks_of_last_attempt, wait_for_shims
+from .settle import completion_rules, final_ends, recover, tasks_of_last_attempt, wait_for_shims
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -200,7 +202,9 @@ def explain(row: JobRow | JobRecord, folder: JobFolder) -> list[str]:
     if verdict is None:
         if row.ended is not None:  # there was no room for more than a row in the index
             return [*lines, f"{row.name} is {row.state}: {row.reason}"]
-        return [*lines, f"{row.name} is {folder.state().state or row.state}"]
+        state = folder.state().state or row.state
+        missing = _waits_to_end(folder) if state == RUNNING else ""
+        return [*lines, f"{row.name} is {state}: {missing}" if missing else f"{row.name} is {state}"]
     lines.append(f"{row.name} is {verdict.state}: {verdict.reason}")
     command = command_that_failed(folder, verdict)
     if command:
@@ -215,6 +219,14 @@ def explain(row: JobRow | JobRecord, folder: JobFolder) -> list[str]:
         lines.append(f"last lines of {ended.named}:")
         lines += [f"    {line}" for line in ended.last_lines]
     return lines
+
+
+def _waits_to_end(folder: JobFolder) -> str:
+    """What a run waits for before it ends; empty before its tasks start, and while it waits for the end of an inspection."""
+    rules = completion_rules(folder.plan())
+    if not rules or not folder.attempts() or held_tasks(folder):
+        return ""
+    return waits_to_end(rules, final_ends(folder.attempt(folder.attempts() - 1), folder.plan()))
 
 
 def command_that_failed(folder: JobFolder, verdict: VerdictRecord) -> str:

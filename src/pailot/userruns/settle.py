@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ..lifecycle.completion import Outcome
+    from ..lifecycle.completion import Outcome, TaskEnd
     from .run_folder import JobFolder
 
 ENDED, AGAIN = "ended", "again"
@@ -208,16 +208,33 @@ def _lost_its_shim(task: str) -> bool:
 
 def _decided(attempt: str, plan: Mapping[str, Any]) -> Outcome | None:
     """What the ends of the tasks have decided, in their order; what was stopped with its keeper decides nothing."""
-    rules, ends = [], []
+    return outcome_of_ends(completion_rules(plan), final_ends(attempt, plan))
+
+
+def completion_rules(plan: Mapping[str, Any]) -> list[RoleRule]:
+    """The bounds of the roles of a plan as it is kept, in its order."""
+    return [
+        RoleRule(name, role["instances"], _bound(role, "minFailedInstances"), _bound(role, "minSucceededInstances"))
+        for name, role in plan.get("taskRoles", {}).items()
+    ]
+
+
+def _bound(role: Mapping[str, Any], key: str) -> int | None:
+    """A bound of a role; None where it is switched off, or where a damaged plan does not tell it."""
+    completion = role.get("completion")
+    bound = completion.get(key) if isinstance(completion, dict) else None
+    return bound if isinstance(bound, int) and bound != -1 else None
+
+
+def final_ends(attempt: str, plan: Mapping[str, Any]) -> list[TaskEnd]:
+    """The tasks of an attempt that have ended for good, in the order of their ends."""
+    ends = []
     for name, role in plan.get("taskRoles", {}).items():
-        completion = role["completion"]
-        failed, succeeded = completion["minFailedInstances"], completion["minSucceededInstances"]
-        rules.append(RoleRule(name, role["instances"], None if failed == -1 else failed, None if succeeded == -1 else succeeded))
         for index in range(role["instances"]):
             final = TaskRecord.final(layout.task_folder(attempt, name, index))
             if final is not None and final.outcome in ("succeeded", "failed", "stopped"):
                 ends.append((final.ended or 0, final.task_end(name, index)))
-    return outcome_of_ends(rules, [end for _, end in sorted(ends, key=lambda each: each[0])])
+    return [end for _, end in sorted(ends, key=lambda each: each[0])]
 
 
 # What is done

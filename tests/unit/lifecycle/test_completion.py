@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pailot.lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict, outcome_of_stop
+from pailot.lifecycle.completion import RoleRule, Tally, TaskEnd, Verdict, outcome_of_stop, waits_to_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -267,3 +267,41 @@ def test_the_reason_for_a_stop_is_the_outcome_of_what_no_task_decided(
 
 def test_an_end_that_nothing_explains_is_blamed_as_the_driver_says() -> None:
     assert outcome_of_stop("", None, "platform").cause == "platform"
+
+
+@pytest.mark.parametrize(
+    ("rules", "ends", "told"),
+    [
+        (
+            [RoleRule("worker", 2, 1, None), RoleRule("ps", 1, 1, None)],
+            [fate("worker", 0, True), fate("worker", 1, True)],
+            (
+                "all of worker done; ps runs;"
+                " no role ends the job by success (minSucceededInstances), so it goes on until all tasks have ended"
+            ),
+        ),
+        (
+            [RoleRule("worker", 4, 1, 4), RoleRule("ps", 1, 1, None)],
+            [fate("worker", 2, True)],
+            "1 of 4 tasks of worker done; ps runs; the job succeeds with 3 more of worker",
+        ),
+        (
+            [RoleRule("a", 2, None, 2), RoleRule("b", 1, None, 1), RoleRule("c", 1, None, 1)],
+            [fate("a", 0, False)],  # its bound is out of reach now
+            "1 of 2 tasks of a done; b runs; c runs; the job succeeds with 1 more of b or 1 more of c",
+        ),
+        (
+            [RoleRule("a", 2, 1, 3)],
+            [],
+            "a runs; no role ends the job by success (minSucceededInstances), so it goes on until all tasks have ended",
+        ),
+    ],
+)
+def test_a_job_that_runs_tells_what_it_waits_for(rules: list[RoleRule], ends: list[TaskEnd], told: str) -> None:
+    assert waits_to_end(rules, ends) == told
+
+
+def test_a_job_of_very_many_roles_names_some_of_them() -> None:
+    told = waits_to_end([RoleRule(f"r{number}", 1, 1, 1) for number in range(5000)], [])
+    assert "; 4990 more roles; " in told
+    assert told.endswith("1 more of r9 or of another role")

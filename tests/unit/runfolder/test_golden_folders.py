@@ -8,6 +8,7 @@ They are never made anew: a folder that is lying on a user's disk does not chang
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def read(folder: Path) -> dict[str, Any]:
     told = {
         "job": job,
         "show": _without_what_was_added(queries.describe(row, here), verdict),
-        "why": queries.explain(row, here),
+        "why": [re.sub("^(long is RUNNING): .+", r"\1", line) for line in queries.explain(row, here)],  # the rest was added
         "held": queries.held_tasks(here),
         "events": [event.to_json() for event in job_history.events(record)],
         "lines": Tail.of_run(str(folder)).entries(),
