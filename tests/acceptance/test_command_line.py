@@ -191,6 +191,48 @@ def test_init_writes_a_valid_job_and_never_overwrites(pailot: Run, options: tupl
     assert (again.returncode, "is there already" in again.stderr) == (2, True)
 
 
+GATHER = """\
+import os, socket, time
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+if rank == 0:
+    with socket.create_server(("", place[1])) as server:
+        callers = [server.accept()[0] for _ in range(size - 1)]
+    print("group", 0, *sorted(int(caller.recv(16)) for caller in callers), flush=True)
+else:
+    caller = None
+    while caller is None:
+        try:
+            caller = socket.create_connection(place)
+        except OSError:
+            time.sleep(0.02)  # rank 0 does not listen yet
+    caller.sendall(str(rank).encode())
+    caller.recv(16)  # until rank 0 has them all
+"""
+"""What a distributed program does first: every rank reports to rank 0."""
+
+
+@pytest.mark.parametrize(("roles", "changes", "tasks"), [("1", (), 2), ("2", (), 3), ("3", ("taskRoles.worker.instances=3",), 6)])
+def test_a_distributed_starter_runs_as_one_group(
+    pailot: Run, tmp_path: Path, roles: str, changes: tuple[str, ...], tasks: int
+) -> None:
+    """Also after the number of tasks has been changed."""
+    text = pailot("init", "-", "--roles", roles, "--distributed").stdout
+    (tmp_path / "gather.py").write_text(GATHER)
+    gather = f"      - {sys.executable} {tmp_path / 'gather.py'}\n"
+    last = next(line for line in text.splitlines(keepends=True) if "rank 0 listens" in line)
+    (tmp_path / "group.yaml").write_text(text.replace(last, last + gather))
+    limits = ["--set", "extras.pailot.maxRunSeconds=60"]  # two groups would wait for ever
+    done = pailot("run", "group.yaml", *limits, *(word for change in changes for word in ("--set", change)))
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [line.partition("] ")[2] for line in done.stdout.splitlines()]
+    assert f"group {' '.join(map(str, range(tasks)))}" in lines
+    assert sorted(line for line in lines if line.startswith("task")) == [
+        f"task {rank} of {tasks}, 2 epochs" for rank in range(tasks)
+    ]
+    assert len({line for line in lines if line.startswith("rank 0 listens at")}) == 1
+
+
 def test_library_round_trip(pailot: Run) -> None:
     job = str(EXAMPLES / "library" / "job.yaml")
     greeter = str(EXAMPLES / "library" / "greeter.yaml")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,17 @@ def test_logs_that_are_followed_look_the_same(home: Home, tmp_path: Path) -> Non
     go(home)
     lines = screen.end()
     assert sorted(line for line in lines if "%" in line) == ["[server:0] 100%", "[worker:0] 100%"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "titles"),
+    [(60, "NAME STATE TOOK ID"), (80, "NAME STATE SUBMITTED TOOK ID"), (200, "NAME STATE TASKS RETRIES SUBMITTED TOOK ID")],
+)
+def test_ps_does_not_wrap_in_a_narrow_window(home: Home, columns: int, titles: str) -> None:
+    long = "a-job-with-a-name-that-is-quite-as-long-as-a-job-may-have-it"
+    for name in (long, "short"):
+        assert home.run(job(role("true"), name=name)).status == 0
+    titles_line, short, cut_off = begin(home, "", columns, sys.executable, "-m", "pailot", "ps").end()
+    assert titles_line.split() == titles.split()
+    assert short.startswith("short ")
+    assert long.startswith(cut_off.split()[0].rstrip("…"))

@@ -11,6 +11,7 @@ from ..main import OK
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Sequence
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -18,7 +19,7 @@ def configure(parser: ArgumentParser) -> None:
         "file", nargs="?", default="job.yaml", metavar="FILE", help="where to write it (job.yaml); '-' for standard output"
     )
     parser.add_argument("--roles", type=int, default=1, metavar="N", help="number of task roles")
-    parser.add_argument("--distributed", action="store_true", help="roles of several tasks that find each other")
+    parser.add_argument("--distributed", action="store_true", help="roles of several tasks that form one group")
     parser.add_argument("--json", action="store_true", help="print the name of the file as JSON")
 
 
@@ -39,22 +40,26 @@ def run(args: Namespace) -> int:
 
 
 def starter(roles: int = 1, *, distributed: bool = False) -> str:
-    """The text of a starter job."""
+    """The text of a starter job. The tasks of a distributed one form one group, over all roles."""
     names = ["worker"] if roles == 1 else ["master", "worker", *(f"helper{number}" for number in range(1, roles - 1))]
-    return _HEAD + "".join(_role(name, position, roles, distributed) for position, name in enumerate(names)) + _TAIL
+    return _HEAD + "".join(_role(names, position, distributed) for position in range(roles)) + _TAIL
 
 
-def _role(name: str, position: int, roles: int, distributed: bool) -> str:
-    decides = position == 0 and roles > 1
-    instances = 2 if distributed and not decides else 1
+def _role(names: Sequence[str], position: int, distributed: bool) -> str:
+    name, first = names[position], position == 0
+    several = len(names) > 1
+    instances = 2 if distributed and not (first and several) else 1
     bound: int | None
-    if decides:
+    if several and distributed:
+        bound, why = -1, "-1: the job has succeeded when all tasks have ended"
+    elif several and first:
         bound, why = 1, "when it has succeeded the job has, and the other roles are stopped"
-    elif roles > 1:
+    elif several:
         bound, why = -1, "-1: its success does not end the job"
     else:
         bound, why = None, ""
     succeeded = "" if bound is None else f"\n      minSucceededInstances: {bound}  # {why}"
+    commands = _COMMANDS if not distributed else (_one_group(names, position) if several else "") + _DISTRIBUTED_COMMANDS
     return f"""\
   {name}:
     instances: {instances}
@@ -67,7 +72,17 @@ def _role(name: str, position: int, roles: int, distributed: bool) -> str:
       memoryMB: 1024
       gpu: 0
     commands:  # run in order by bash; the first that fails ends the task
-{_DISTRIBUTED_COMMANDS if distributed else _COMMANDS}"""
+{commands}"""
+
+
+def _one_group(names: Sequence[str], position: int) -> str:
+    """The commands that number the tasks of all roles through; by themselves RANK and its like are about the role alone."""
+    before = "".join(f"PAI_TASK_ROLE_TASK_COUNT_{name} + " for name in names[:position])
+    return f"""\
+      # One group over all roles: the ranks of a role begin after those of the roles above it.
+      - export RANK=$(({before}PAI_TASK_INDEX)) WORLD_SIZE=$PAI_TASKS_NUM
+      - export MASTER_ADDR=$PAI_HOST_IP_{names[0]}_0 MASTER_PORT=$PAI_PORT_LIST_{names[0]}_0_http
+"""
 
 
 _HEAD = """\
@@ -96,7 +111,7 @@ _COMMANDS = """\
 """
 _DISTRIBUTED_COMMANDS = """\
       - echo "task $RANK of $WORLD_SIZE, <% $parameters.epochs %> epochs"
-      - echo "the first task of this role listens at $MASTER_ADDR:$MASTER_PORT"
+      - echo "rank 0 listens at $MASTER_ADDR:$MASTER_PORT"
 """
 _TAIL = """\
 

@@ -7,6 +7,7 @@ import time
 from ...lifecycle.states import JOB_STATES
 from ..main import OK
 from ..server_option import add_server_option, print_json, runs_of
+from ..table import table_lines, window_columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,11 +41,10 @@ def run(args: Namespace) -> int:
 
 
 def _print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Runs as a table."""
+    """Runs as a table, as wide as the window allows."""
     table = [("NAME", "STATE", "TASKS", "RETRIES", "SUBMITTED", "TOOK", "ID"), *(_cells(row) for row in rows)]
-    widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
-    for line in table:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    for line in table_lines(table, window_columns(), spare=("RETRIES", "TASKS", "SUBMITTED", "ID", "TOOK")):
+        print(line)
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
