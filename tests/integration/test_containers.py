@@ -7,10 +7,12 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -248,6 +250,60 @@ def test_folders_of_the_machine(place: Place) -> None:
     assert "would hide the image's own" in place.run(text, "--workdir", "/usr").err
 
 
+SERVERS = """\
+python3 - <<'END'
+import http.server, os, pathlib, socket, threading
+pathlib.Path("page").write_text("of the container\\n")
+given = int(os.environ["PAI_CONTAINER_HOST_data_PORT_LIST"])
+def serve(place):
+    made = http.server.ThreadingHTTPServer(place, http.server.SimpleHTTPRequestHandler)
+    threading.Thread(target=made.serve_forever).start()
+    return made.server_port
+serve(("", given))
+print(serve(("", 0)), serve(("127.0.0.1", 0)), flush=True)
+END"""
+
+
+@pytest.mark.parametrize("network", ["bridge", "host"])
+def test_ports_of_a_container_are_forwarded(place: Place, network: str) -> None:
+    """One that the job was given, one that it chose itself; none of this machine and none of another container."""
+    more = {"PAILOT_CONTAINER_NETWORK": network}
+    process = place.start(place.job(role(SERVERS), name="serving"), "--quiet", **more)
+    elsewhere = socket.create_server(("127.0.0.1", 0))
+    try:
+        assert process.stdout
+        chosen, inside = process.stdout.readline().split()
+        for wanted in ("data", chosen):
+            assert forwarded(place, wanted) == b"of the container\n", wanted
+        refused = place.pailot("forward", "serving", "main", "0", str(elsewhere.getsockname()[1]))
+        assert (refused.status != 0, "is not one of main:0 of 'serving'" in refused.err) == (True, True), refused
+        if network == "host":
+            assert forwarded(place, inside) == b"of the container\n"
+        else:
+            refused = place.pailot("forward", "serving", "main", "0", inside)
+            assert "only on 127.0.0.1 inside its container: let it listen on 0.0.0.0" in refused.err, refused
+    finally:
+        elsewhere.close()
+        place.pailot("stop", "serving", "--now")
+        process.communicate(timeout=SECONDS)
+
+
+def forwarded(place: Place, wanted: str) -> bytes:
+    """A page of a task, through `pailot forward`."""
+    words = [sys.executable, "-m", "pailot", "forward", "serving", "main", "0", wanted, "--json"]
+    process = subprocess.Popen(words, cwd=place.cwd, env=place.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout
+    try:
+        said = process.stdout.readline()
+        assert said, process.communicate()
+        with urlopen(f"http://127.0.0.1:{json.loads(said)['port']}/page", timeout=SECONDS) as page:
+            found: bytes = page.read()
+            return found
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=SECONDS)
+
+
 def test_a_bridge_has_names_for_peers_and_publishes_ports(docker: Place) -> None:
     server = (
         "python3 - <<'END'\nimport os, socket\n"
@@ -267,8 +323,6 @@ def test_a_bridge_has_names_for_peers_and_publishes_ports(docker: Place) -> None
     seen = {process.stdout.readline(), process.stdout.readline(), process.stdout.readline()}
     assert seen == {"[ps_server:0] up\n", "[ps_server:0] a peer\n", "[client:0] ps-server-0\n"}, process.communicate()
     port = docker.show()["taskRoles"]["ps_server"]["tasks"][0]["ports"]["data"][0]
-    import socket
-
     with socket.create_connection(("127.0.0.1", port)) as outside:
         outside.sendall(b"the host")
     out, _ = process.communicate(timeout=SECONDS)

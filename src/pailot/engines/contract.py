@@ -218,6 +218,15 @@ class Engine:
         return found
 
     @classmethod
+    def listening(cls, task_folder: str) -> set[int]:
+        """The TCP ports on which the processes of a task that runs listen, for `pailot forward`."""
+        from ..runtime.strays import marked
+        from ..runtime.tcp_listeners import ports_of
+
+        claim = os.path.join(task_folder, layout.CLAIM)
+        return ports_of(marked([claim])) if os.path.exists(claim) else set()
+
+    @classmethod
     def dial(cls, task_folder: str, host: str, port: int, seconds: float) -> socket.socket:  # noqa: ARG003  # for those who tunnel
         """A connection to a port of a task, for `pailot forward`; `host` is the machine that the task was placed on."""
         import socket

@@ -28,6 +28,14 @@ def mount(source: str, target: str = "", *, read_only: bool = False) -> tuple[st
     return "--mount", ",".join(_field(each) for each in fields)
 
 
+def mount_target(value: str) -> str:
+    """Where in the container the value of a `mount` is shown."""
+    import csv  # such a line is only read again where a job names folders of its own
+
+    (fields,) = csv.reader([value])
+    return next(each.partition("=")[2] for each in fields if each.startswith("target="))
+
+
 def _field(text: str) -> str:
     """The engines read these as a line of CSV."""
     return '"' + text.replace('"', '""') + '"' if set(text) & set(',"') else text

@@ -23,6 +23,11 @@ def ports_of(pids: Iterable[int]) -> set[int]:
     return ports
 
 
+def ports_in_network_of(pid: int) -> set[int]:
+    """All ports on which anything listens in the network that a process sees; for a network that only its container has."""
+    return {port for kind in ("tcp", "tcp6") for port, _ in _listeners(pid, kind)}
+
+
 def _sockets(pid: int) -> set[str]:
     """The inodes of the sockets that a process has open."""
     found = set()

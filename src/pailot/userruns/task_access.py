@@ -140,9 +140,7 @@ def port_of(place: Place, wanted: str) -> int:
 
 
 def listening(place: Place) -> set[int]:
-    """The TCP ports on which the processes of a task listen, on this machine."""
-    from ..runtime.strays import marked
-    from ..runtime.tcp_listeners import ports_of
+    """The TCP ports on which the processes of a task listen."""
+    from ..engines.registry import load
 
-    claim = os.path.join(place.folder, layout.CLAIM)
-    return ports_of(marked([claim])) if os.path.exists(claim) and not place.ended else set()
+    return set() if place.ended else load(place.engine).listening(place.folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 from ...data.addresses import folder_of
@@ -23,6 +24,7 @@ from .container_cli import DOCKER, PODMAN, Program, candidates, has_proxies, las
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Mapping, Sequence
 
     from ...data.ml_mounts import Mount
@@ -63,6 +65,24 @@ class DockerEngine(LocalEngine):
     def close(self) -> None:
         self._remove_network()
         super().close()
+
+    # For the user
+
+    @classmethod
+    def listening(cls, task_folder: str) -> set[int]:
+        from .task_container import running  # with `subprocess` and `socket`, which a run does without
+
+        found = running(task_folder)
+        return found.listening() if found else set()
+
+    @classmethod
+    def dial(cls, task_folder: str, host: str, port: int, seconds: float) -> socket.socket:  # noqa: ARG003  # a name inside
+        from .task_container import running
+
+        found = running(task_folder)
+        if found is None:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "its container is not running")
+        return found.dial(port, seconds)
 
     # What is around a task
 
@@ -140,6 +160,8 @@ class DockerEngine(LocalEngine):
             "--label", f"{LABEL}.run={run}",
             "--label", f"{LABEL}.job={attempt.plan.full_name}",
         ]  # fmt: skip
+        if not attempt.context.rules.server:
+            common += run_arguments.job_folders(attempt.plan.options, common)
         if attempt.context.hidden:
             common += ["--tmpfs", f"{MEMORY_FOLDER}:rw,noexec,nosuid,mode=1777,size=64m"]
         if program.kind in (DOCKER, PODMAN):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pwd import getpwuid
 
-from ...runtime.docker_api import mount
+from ...runtime.docker_api import mount, mount_target
 from ..contract import EngineError
 from .container_cli import DOCKER, PODMAN
 
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ...job_values import Resources
+    from ...job_values import Options, Resources
     from ...planning import Plan
     from ..preparation.gpus import Gpu
     from .container_cli import Program
@@ -34,6 +34,37 @@ def work_mount(folder: str) -> tuple[str, str]:
             "start the job from a folder of its own, or name one with --workdir DIR"
         )
     return mount(folder)
+
+
+def job_folders(options: Options, shown: Sequence[str]) -> list[str]:
+    """The folders of this machine that the job says it works with: outputDir, dataDir and $PAI_DEFAULT_FS_URI.
+
+    Only for a job of this machine's own user, who could open them anyway. What the words of `shown` already mount, and what is
+    not ours to use, is left out: the task then has what its image has at that path.
+    """
+    words = list(shown)
+    if options.output_dir and options.output_dir.startswith("/"):
+        try:
+            os.makedirs(options.output_dir, exist_ok=True)
+        except OSError:
+            pass  # the task can do without, as on the other engines
+    named = (
+        (options.environment.get("PAI_DEFAULT_FS_URI"), os.W_OK),
+        (options.output_dir, os.W_OK),
+        (options.data_dir, os.R_OK),
+    )
+    for folder, right in named:
+        if folder and folder.startswith("/") and os.path.isdir(folder) and os.access(folder, right | os.X_OK):
+            place = "/" + os.path.normpath(folder).lstrip("/")  # which keeps two slashes at the beginning
+            if place not in _OF_THE_IMAGE and not _is_shown(place, words):
+                words += mount(place, read_only=right == os.R_OK)
+    return words[len(shown) :]
+
+
+def _is_shown(place: str, words: Sequence[str]) -> bool:
+    """Whether a path of the container is, or lies in, one that these words mount."""
+    targets = (mount_target(value) for option, value in zip(words[::2], words[1::2], strict=True) if option == "--mount")
+    return any(f"{place}/".startswith(f"{target.rstrip('/')}/") for target in targets)
 
 
 def more_mounts(listed: Iterable[str]) -> list[str]:
