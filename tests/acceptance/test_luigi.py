@@ -423,7 +423,7 @@ def test_a_bucket_without_a_driver_is_said_before_anything_is_done(tmp_path: Pat
     assert not (tmp_path / "home" / "jobs").exists()
 
 
-# The two examples of the module's documentation
+# Jobs as they are published: one worker, several roles
 
 
 class OneWorker(PaiTask):
@@ -455,6 +455,131 @@ def test_the_documented_examples_run_as_written(here: Path) -> None:
     lines = set(pailot.get("distributed-example").logs())
     assert {"[ps:0] ps at 8080", "[ps:1] ps at 8081"} <= lines
     assert "[worker:3] worker 3 of 4" in lines
+
+
+class SklearnJob(PaiTask):
+    """As luigi's own test has it: a name with the time in it, an attribute that nothing reads, a command with `cd`."""
+
+    image = "openpai/pai.example.sklearn"
+    name = f"test_job_sk_{time.time()}"
+    command = "cd scikit-learn/benchmarks && python bench_mnist.py"
+    virtual_cluster = "spark"
+    tasks = [TaskRole("test", "cd scikit-learn/benchmarks && python bench_mnist.py", memoryMB=4096)]
+
+
+class Trained(PaiTask):
+    """As pages about luigi write a job with code: properties, an absolute folder, a file of the code by its bare name."""
+
+    command = luigi.Parameter()
+
+    @property
+    def name(self) -> str:
+        return f"sklearn-example-{self.task_id.rpartition('_')[2]}"
+
+    @property
+    def image(self) -> str:
+        return "openpai/pai.example.sklearn"
+
+    @property
+    def tasks(self) -> list[TaskRole]:
+        return [TaskRole(name="train", command=str(self.command), taskNumber=1, cpuNumber=4, memoryMB=8192, gpuNumber=0)]
+
+    @property
+    def code_dir(self) -> str:
+        return "$PAI_DEFAULT_FS_URI/code/sklearn-example"
+
+
+class ParameterServers(PaiTask):
+    """As they write one of several roles: ports by label, the roles' sizes by keywords."""
+
+    @property
+    def name(self) -> str:
+        return "distributed-training"
+
+    @property
+    def image(self) -> str:
+        return "openpai/pai.example.tensorflow"
+
+    @property
+    def tasks(self) -> list[TaskRole]:
+        port = Port(label="grpc", begin_at=0, port_number=1)
+        ps = TaskRole(name="ps", command="python train.py --role ps", taskNumber=1, memoryMB=4096, portList=[port])
+        worker = TaskRole(name="worker", command="python train.py --role worker", taskNumber=2, memoryMB=8192, portList=[port])
+        return [ps, worker]
+
+    @property
+    def code_dir(self) -> str:
+        return "$PAI_DEFAULT_FS_URI/code/sklearn-example"
+
+    retry_count = 2
+
+
+TRAIN = """\
+import os, sys
+print("trained", *sys.argv[1:], bool(os.environ.get("PAI_CONTAINER_HOST_grpc_PORT_LIST")))
+with open(os.path.join(os.environ["PAI_OUTPUT_DIR"], f"model-{os.environ['PAI_TASK_INDEX']}"), "w") as stream:
+    stream.write("a model")
+"""
+
+
+@pytest.fixture
+def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program `python`, which the examples call and which not every machine has under that name."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("python")
+def test_the_job_of_luigis_own_test_runs(here: Path) -> None:
+    """What its image has in the working directory is here a folder beside the pipeline, or brought as code."""
+    for place in (here, here.parent / "elsewhere"):
+        (place / "scikit-learn" / "benchmarks").mkdir(parents=True)
+        (place / "scikit-learn" / "benchmarks" / "bench_mnist.py").write_text(f"print('benched {place.name}')")
+
+    class Brought(SklearnJob):
+        name = f"{SklearnJob.name}.brought"
+        code_dir = str(here.parent / "elsewhere" / "scikit-learn")
+
+    assert build(SklearnJob())
+    assert list(pailot.get(SklearnJob.name).logs()) == ["benched here"]
+    shutil.rmtree(here / "scikit-learn")
+    assert build(Brought())
+    assert list(pailot.get(Brought.name).logs()) == ["benched elsewhere"]
+    assert SklearnJob().complete()
+    assert Brought().complete()
+
+
+@pytest.mark.usefixtures("python")
+@pytest.mark.parametrize(
+    "command",
+    ["python train.py", "cd sklearn-example && python train.py", "python sklearn-example/train.py", "cd $PWD; python train.py"],
+)
+def test_code_is_found_as_pages_about_luigi_write_it(here: Path, tmp_path: Path, command: str) -> None:
+    code = tmp_path / "home" / "fs" / "code" / "sklearn-example"
+    code.mkdir(parents=True)
+    (code / "train.py").write_text(TRAIN)
+    task = Trained(command)
+    assert build(task)
+    assert list(pailot.get(task.name).logs()) == ["trained False"]
+    assert (Path(task.output().path) / "model-0").read_text() == "a model"
+    assert os.listdir(here) == []  # code is no business of the directory that luigi was started in
+    assert os.listdir(code) == ["train.py"]
+
+
+@pytest.mark.usefixtures("python")
+def test_several_roles_run_as_pages_about_luigi_write_them(tmp_path: Path) -> None:
+    code = tmp_path / "home" / "fs" / "code" / "sklearn-example"
+    code.mkdir(parents=True)
+    (code / "train.py").write_text(TRAIN)
+    assert build(ParameterServers())
+    said = sorted(pailot.get("distributed-training").logs())
+    assert said == [
+        "[ps:0] trained --role ps True",
+        "[worker:0] trained --role worker True",
+        "[worker:1] trained --role worker True",
+    ]
+    assert ParameterServers().complete()
 
 
 # Beyond the original
