@@ -124,8 +124,13 @@ class Problem(Value):
         """The same for an editor: with the end of what is wrong, and the word that was probably meant."""
         return {**self.to_json(), "endLine": self.line, "endColumn": self.end_column, "hint": self.hint or None}
 
+    @property
+    def place(self) -> str:
+        """`job.yaml:12:3`; the file alone where there are no lines (0), as in a job that was written in Python."""
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}: {self.severity}[{self.code}]: {self.message}"
+        return f"{self.place}: {self.severity}[{self.code}]: {self.message}"
 
 
 class Rest(Problem):

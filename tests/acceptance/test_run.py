@@ -522,6 +522,51 @@ def test_a_rerun_keeps_what_was_changed(home: Home) -> None:
     assert again.lines == ["second", str(home.cwd)]
 
 
+def test_a_rerun_says_what_the_shell_changes(home: Home) -> None:
+    home.environment["VIRTUAL_ENV"] = "/one"
+    home.run(job(role("true")), "--quiet")
+    same = home.pailot("rerun", "demo")
+    assert (same.status, "environment of this shell" in same.err) == (0, False)
+    home.environment |= {"VIRTUAL_ENV": "/two", "LD_LIBRARY_PATH": "/lib"}
+    other = home.pailot("rerun", "demo")
+    said = "pailot: the tasks get the environment of this shell; VIRTUAL_ENV, LD_LIBRARY_PATH differ from that of the run before"
+    assert said in other.err.splitlines()
+    del home.environment["VIRTUAL_ENV"]
+    assert "VIRTUAL_ENV differs from" in home.pailot("rerun", "demo").err
+    home.environment["VIRTUAL_ENV"] = "/three"
+    assert "environment of this shell" not in home.pailot("rerun", "demo", "--quiet").err
+
+
+def test_a_variable_that_the_job_sets_is_no_difference(home: Home) -> None:
+    text = job(role("true"), options="environment: {VIRTUAL_ENV: /own}")
+    home.environment["VIRTUAL_ENV"] = "/one"
+    home.run(text, "--quiet")
+    home.environment["VIRTUAL_ENV"] = "/two"
+    assert "environment of this shell" not in home.pailot("rerun", "demo").err
+
+
+def test_teamwise_storage_is_called_by_its_name(home: Home) -> None:
+    plugin = "  com.microsoft.pai.runtimeplugin: [{plugin: teamwise_storage, parameters: {storageConfigNames: [nfs]}}]\n"
+    said = home.run(job(role("true")).replace("extras:\n", f"extras:\n{plugin}")).err
+    assert "without effect on the local engine: teamwise_storage" in said
+    assert "extras.storages" not in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("enter", "demo", "mian", "0"),
+        ("logs", "demo", "mian"),
+        ("cp", "demo:mian:0/x", "."),
+        ("forward", "demo", "mian", "0", "1"),
+    ],
+)
+def test_a_misspelt_role_is_told_with_the_right_one(home: Home, words: tuple[str, ...]) -> None:
+    home.run(job(role("true")), "--quiet")
+    done = home.pailot(*words)
+    assert (done.status, done.err) == (2, "pailot: 'demo' has no role 'mian'; did you mean 'main'?\n")
+
+
 def test_a_run_that_waits_for_gpus_can_be_stopped_from_elsewhere(home: Home) -> None:
     first = home.start(job(role("echo ready; sleep 1000", gpu=1), name="holder"), PAILOT_GPUS="1")
     assert first.stdout

@@ -7,6 +7,8 @@ import sys
 import types
 from typing import Any
 
+import pytest
+
 import pailot
 from pailot.values import Value
 
@@ -48,3 +50,15 @@ def test_annotations_that_are_worked_out_later_are_fields() -> None:
         late = types.new_class("Late", (Value,), {}, lambda body: body.update(__annotations__={"x": int, "y": int}, y=0))
     assert late._fields == ("x", "y")
     assert vars(late(1)) == {"x": 1, "y": 0}
+
+
+def test_a_wrong_argument_of_a_class_for_users_is_told_with_the_right_one() -> None:
+    for _ in range(2):  # before the first instance and after it
+        with pytest.raises(TypeError, match=r"^TaskRole\(\) has no argument 'instance'; did you mean 'instances'\?$"):
+            pailot.TaskRole(instance=2)  # type: ignore[call-arg]  # that is the point
+        with pytest.raises(TypeError, match=r"^DockerImage\(\) has no argument 'autho'; did you mean 'auth'\?$"):
+            pailot.DockerImage("name", "uri", autho=None)  # type: ignore[call-arg]  # likewise
+        with pytest.raises(TypeError, match="missing 1 required positional argument: 'image'"):
+            pailot.TaskRole("true")  # type: ignore[call-arg]  # likewise
+        assert pailot.TaskRole("true", "debian").replace(gpu=1).gpu == 1
+    assert "instances" in inspect.signature(pailot.TaskRole).parameters

@@ -79,11 +79,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser_for(command: str) -> tuple[ArgumentParser, ModuleType]:
     """The argument parser of a command and the module that runs it."""
-    from argparse import ArgumentParser, HelpFormatter
+    from argparse import HelpFormatter
     from importlib import import_module
 
+    from .option_parser import OptionParser
+
     module = import_module(f".commands.{command}", __package__)
-    parser = ArgumentParser(
+    parser = OptionParser(
         prog=f"pailot {command}",
         description=COMMANDS[command][0].upper() + COMMANDS[command][1:] + ".",
         allow_abbrev=False,

@@ -26,7 +26,7 @@ def print_problems(problems: Iterable[Problem], stream: TextIO) -> None:
 
 def format_problem(problem: Problem, *, colour: bool = False) -> str:
     """`file:line:column: error[code]: message`, then the line with a caret below."""
-    where = f"{printable(problem.file)}:{problem.line}:{problem.column}:"
+    where = f"{printable(problem.place)}:"
     kind = f"{problem.severity}[{problem.code}]:"
     if colour:
         where = f"{_BOLD}{where}{_PLAIN}"

@@ -12,7 +12,7 @@ import tty
 
 from ..client.errors import Unreachable
 from ..client.sockets import Closed
-from ..errors import PailotError
+from ..errors import PailotError, suggestion
 from .main import OK
 from .server_option import job_name, print_json
 
@@ -31,7 +31,10 @@ def enter(args: Namespace, client: Client) -> int:
     name = job_name(client, args.run)
     role = args.role or first_role(client, name)
     if args.json:
-        found = client.record(name)["taskRoles"].get(role, {}).get("tasks", [])
+        roles = client.record(name)["taskRoles"]
+        if roles and role not in roles:
+            raise PailotError(f"'{name}' has no role '{role}'{suggestion(role, roles)}")
+        found = roles.get(role, {}).get("tasks", [])
         print_json(
             {"job": name, "role": role, "index": args.index, "task": found[args.index] if args.index < len(found) else None}
         )

@@ -35,7 +35,7 @@ def plan(job: Job, user: str = "user") -> Plan:
         name: _role_plan(job, role, expansions[name], role_environment(job, role, shared), by_name)
         for name, role in job.task_roles.items()
     }
-    mounts, defaults = storages(job)
+    mounts, defaults, key = storages(job)
     return Plan(
         name=job.name,
         user=user,
@@ -47,6 +47,7 @@ def plan(job: Job, user: str = "user") -> Plan:
         options=job.extras.options,
         storages=mounts,
         default_storages=defaults,
+        storages_key=key,
         warnings=together((*job.warnings, *found)),
     )
 

@@ -7,7 +7,7 @@ from ..protocol import limits
 from ..protocol.checks import BUILTIN_PLUGINS, CallbackRenderers
 from ..protocol.model import EXIT, FAILS, START, SUCCEEDS, Callback
 from ..protocol.problems import Finding
-from ..runfolder.plan import PlannedCallback, Provision
+from ..runfolder.plan import STORAGES, PlannedCallback, Provision
 from .environment import converted
 from .plugins import PluginError, Steps, find
 from .plugins.plugin_api import callbacks_of
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _COMMANDS = frozenset(("preCommands", "postCommands"))
+TEAMWISE_STORAGE = "teamwise_storage"
 MAX_SSH_TASKS = 1_000  # each task knows all others by variables, and the kernel bounds their size
 
 
@@ -55,7 +56,7 @@ class Expander:
         self._plugins = [
             (each, None if each.roles is None else frozenset(each.roles))
             for each in job.extras.runtime_plugins
-            if each.plugin != "teamwise_storage"
+            if each.plugin != TEAMWISE_STORAGE
         ]
 
     def expand(self, role: TaskRole) -> Expansion:
@@ -94,19 +95,19 @@ class Expander:
         _run(job, expansion, plugin.plugin, plugin.plugin, (*plugin.path, "parameters"), {**parameters, **policy}, renderer)
 
 
-def storages(job: Job) -> tuple[tuple[Storage, ...], bool]:
-    """Storages to mount, and whether the user's default ones are meant."""
+def storages(job: Job) -> tuple[tuple[Storage, ...], bool, str]:
+    """Storages to mount, whether the user's default ones are meant, and what in the job file says so."""
     given = job.extras.storages
     if given is not None:
-        return given, not given
+        return given, not given, STORAGES
     for plugin in job.extras.runtime_plugins:
-        if plugin.plugin == "teamwise_storage":
+        if plugin.plugin == TEAMWISE_STORAGE:
             parameters = plugin.parameters if isinstance(plugin.parameters, dict) else {}
             names = parameters.get("storageConfigNames")
             if isinstance(names, list):
-                return tuple(Storage(str(name), f"/mnt/{name}") for name in names), False
-            return (), True
-    return (), False
+                return tuple(Storage(str(name), f"/mnt/{name}") for name in names), False, TEAMWISE_STORAGE
+            return (), True, TEAMWISE_STORAGE
+    return (), False, STORAGES
 
 
 def _run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ..errors import did_you_mean
 from ..values import Value
 from .problems import Finding, Near, path_text
 from .yaml import LIMITS, List, Map, YamlError, new_map, parse
@@ -64,6 +65,26 @@ def apply(document: Document, changes: Sequence[Override]) -> tuple[dict[str, st
             findings.append(Finding("bad-override", problem, change.path, near=near))
         overridden[path_text(change.path)] = change.option
     return overridden, findings
+
+
+def with_what_was_meant(findings: Sequence[Finding], root: Any, overridden: dict[str, str]) -> list[Finding]:
+    """`--set lr=3` and `--set worker.instances=2` lack the section; the findings about them name the whole path."""
+    return [_with_section(each, root, overridden) if each.code == "unknown-key" else each for each in findings]
+
+
+_SECTIONS = ("parameters", "secrets", "taskRoles")
+
+
+def _with_section(finding: Finding, root: Any, overridden: dict[str, str]) -> Finding:
+    if len(finding.path) != 1:
+        return finding
+    word = str(finding.path[0])
+    said = next((path for path in overridden if path == word or path.startswith((f"{word}.", f"{word}["))), None)
+    section = next((name for name in _SECTIONS if isinstance(root.get(name), dict) and word in root[name]), None)
+    if said is None or section is None:
+        return finding
+    meant = did_you_mean(f"{section}.{said}")
+    return finding.replace(message=finding.message + meant, path=parse_path(said), near=None)
 
 
 _TOO_DEEP = f"is nested deeper than {LIMITS.DEPTH} levels"

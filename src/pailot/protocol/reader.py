@@ -48,6 +48,8 @@ def read(
         return _finish(*v1.read(legacy), legacy, file, overridden, findings, lenient, library, is_plugin)
     overridden, findings = overrides.apply(document, changes)
     root, structure = document.root, schema.JOB.check(document.root)
+    if overridden and structure:
+        structure = overrides.with_what_was_meant(structure, root, overridden)
     return _finish(root, structure, document, file, overridden, findings, lenient, library, is_plugin)
 
 

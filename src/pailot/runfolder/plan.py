@@ -82,6 +82,9 @@ class RolePlan(Value):
         return {name: str(index) for name in names if name not in self.environment}  # what the job sets stays
 
 
+STORAGES = "extras.storages"
+
+
 class Plan(Value):
     """What a job will run, before anything is placed or started."""
 
@@ -96,6 +99,8 @@ class Plan(Value):
     storages: tuple[Storage, ...] = ()
     default_storages: bool = False
     warnings: tuple[Problem, ...] = ()
+    storages_key: str = STORAGES
+    """What the job file says its storages with."""
 
     @property
     def full_name(self) -> str:

@@ -15,7 +15,7 @@ import json
 from ..errors import PailotError
 from ..job_values import Auth, Channels, Completion, Options, Resources, Storage
 from ..problem import Problem, Rest
-from .plan import Image, Plan, PlannedCallback, Provision, RolePlan, Scripts
+from .plan import STORAGES, Image, Plan, PlannedCallback, Provision, RolePlan, Scripts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def document(plan: Plan) -> list[Any]:
         [_problem(each) for each in plan.warnings],
         shared,
         [_role(role, shared) for role in roles],
+        *((plan.storages_key,) if plan.storages_key != STORAGES else ()),
     ]
 
 
@@ -138,7 +139,7 @@ def restored(kept: Any, taken: Iterable[Taken]) -> Any:
 
 
 def _plan_of(found: list[Any]) -> Plan:
-    _, name, user, retries, cluster, priority, gang, options, storages, defaults, warnings, shared, roles, *_ = found
+    _, name, user, retries, cluster, priority, gang, options, storages, defaults, warnings, shared, roles, *later = found
     made = [_role_of(role, shared) for role in roles]
     return Plan(
         name,
@@ -152,6 +153,7 @@ def _plan_of(found: list[Any]) -> Plan:
         tuple([Storage(*each) for each in storages]),
         defaults,
         tuple([_problem_of(each) for each in warnings]),
+        later[0] if later else STORAGES,
     )
 
 

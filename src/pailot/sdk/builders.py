@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..errors import suggestion
 from ..values import Value
 
 TYPE_CHECKING = False
@@ -10,7 +11,24 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Callback(Value):
+class _Part(Value):
+    """A part of a job that users write: a wrong name of an argument is told with the one that was probably meant."""
+
+    @classmethod
+    def _make_init(cls) -> None:
+        super()._make_init()
+        made = cls.__init__
+
+        def checked(self: Any, *arguments: Any, **named: Any) -> None:
+            for name in named:
+                if name not in cls._fields:
+                    raise TypeError(f"{cls.__name__}() has no argument '{name}'{suggestion(name, cls._fields)}")
+            made(self, *arguments, **named)
+
+        cls.__init__ = checked  # type: ignore[method-assign]  # as the one that it stands before
+
+
+class Callback(_Part):
     """Commands for one event of a task's life: containerStart, containerExit, taskSucceeds, taskFails."""
 
     event: str
@@ -21,7 +39,7 @@ class Callback(Value):
         return _filled(event=self.event, commands=listed(self.commands), failurePolicy=self.failure_policy)
 
 
-class Auth(Value):
+class Auth(_Part):
     """Credentials of a registry; write the password as a reference: `<% $secrets.NAME %>`."""
 
     username: str
@@ -35,7 +53,7 @@ class Auth(Value):
         return f"Auth(username={self.username!r}, password='******', registry={self.registry!r})"
 
 
-class Prerequisite(Value):
+class Prerequisite(_Part):
     """What all prerequisites have in common; `more` holds keys for `<% this.parameters.KEY %>`."""
 
     name: str
@@ -95,7 +113,7 @@ class DockerImage(Prerequisite):
         return {**super().to_dict(), **_filled(auth=self.auth.to_dict() if self.auth else None)}
 
 
-class TaskRole(Value):
+class TaskRole(_Part):
     """A kind of task and how many of it there are. Prerequisites are given as objects, or by name.
 
     `image` is a DockerImage, the name of one, or simply the image: `python:3.12`.
@@ -139,7 +157,7 @@ class TaskRole(Value):
         )
 
 
-class Deployment(Value):
+class Deployment(_Part):
     """Commands that adapt the job's roles to a place: role names to lists of commands."""
 
     name: str

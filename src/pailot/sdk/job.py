@@ -13,9 +13,11 @@ from ..protocol import model
 from ..protocol.convert import to_v2
 from ..protocol.export import as_version_1, stays_version_1
 from ..protocol.overrides import Override
+from ..protocol.problems import InvalidJob
 from ..protocol.secrecy import hidden_in_records, hidden_texts, masked_root
 from ..protocol.yaml.writer import dump
 from ..runfolder.masking import text_masker
+from .attributes import Parts, WrittenInPython
 from .builders import collect
 
 TYPE_CHECKING = False
@@ -82,7 +84,12 @@ class Job(model.Job):
             "extras": {**more, **({"pailot": options} if options else {})} or None,
         }
         text = dump({key: _plain(value) for key, value in document.items() if value is not None})
-        self.__dict__.update(loading.read_job(text, "-", lenient=lenient, library=library).__dict__)
+        arguments = {"environment": environment, "code": code, "maxRunSeconds": max_run_seconds}
+        names = {
+            key: "max_run_seconds" if key == "maxRunSeconds" else key for key, value in arguments.items() if value is not None
+        }
+        parts = Parts(dict(task_roles), tuple(needed), tuple(deployments), names)
+        self.__dict__.update(_read(text, (), parts, lenient=lenient, library=library).__dict__)
 
     def to_dict(self, *, with_secrets: bool = False) -> dict[str, Any]:
         """The job file as plain values (protocol v2); secrets are masked unless asked for."""
@@ -128,7 +135,8 @@ class Job(model.Job):
         """The same job with some values changed: `job.changed({"parameters.lr": 0.1}, name="second")`."""
         text = as_version_1(self) if stays_version_1(self, name or self.name) else self.to_yaml(with_secrets=True)
         changes = loading.changes_from(overrides, secrets, name, deployment, virtual_cluster)
-        return adopt(loading.read_job(text, "-", changes, lenient=self.lenient, library=library))
+        parts = self.origin.parts if isinstance(self.origin, WrittenInPython) else None
+        return adopt(_read(text, changes, parts, lenient=self.lenient, library=library))
 
     def plan(self, user: str | None = None) -> Plan:
         """Exactly what the job will run."""
@@ -144,6 +152,17 @@ class Job(model.Job):
         made = object.__new__(type(self))
         made.__dict__.update({**self.__dict__, **changes})
         return made
+
+
+def _read(text: str, changes: Sequence[Override], parts: Parts | None, *, lenient: bool, library: Iterable[str]) -> model.Job:
+    """A job from the text that was made of it; problems name the attributes of the parts that it was written with."""
+    if parts is None:
+        return loading.read_job(text, "-", changes, lenient=lenient, library=library)
+    try:
+        job = loading.read_job(text, "-", changes, lenient=lenient, library=library)
+    except InvalidJob as invalid:
+        raise InvalidJob(parts.named(invalid.problems)) from None
+    return job if job.origin is None else job.replace(origin=WrittenInPython(job.origin, parts))
 
 
 def adopt(job: model.Job) -> Job:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pailot.cli.main import COMMANDS, parser_for
+from pailot.cli.main import COMMANDS, main, parser_for
 from pailot.cli.quick_argparse import quick_parse
 
 WORDS = st.sampled_from(
@@ -59,3 +59,20 @@ def test_what_is_usual_needs_no_argparse(command: str, arguments: list[str]) -> 
 @pytest.mark.parametrize("arguments", [["--help"], [], ["a", "b"], ["a", "--engine"], ["a", "--nonsense"], ["a", "--set", "-1"]])
 def test_what_is_unusual_is_left_to_argparse(arguments: list[str]) -> None:
     assert quick_parse(import_module("pailot.cli.commands.run"), arguments) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "--egnine", "docker", "job.yaml"], "pailot run: error: there is no option '--egnine'; did you mean '--engine'?"),
+        (["run", "--egnine=docker"], "pailot run: error: there is no option '--egnine'; did you mean '--engine'?"),
+        (["user", "add", "--amdin", "x"], "pailot user: error: there is no option '--amdin'; did you mean '--admin'?"),
+        (["logs", "x", "--folow"], "pailot logs: error: there is no option '--folow'; did you mean '--follow'?"),
+        (["ps", "--zzzzzz"], "pailot ps: error: there is no option '--zzzzzz'"),
+        (["run"], "pailot run: error: the following arguments are required: FILE"),
+        (["logs", "a", "b", "c"], "pailot logs: error: argument INDEX: invalid int value: 'c'"),
+    ],
+)
+def test_a_misspelt_option_is_named(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == said

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pailot.planning import Plan, plan
 from pailot.planning.environment import converted, spellings
 from pailot.protocol import InvalidJob, read
+from pailot.runfolder.plan_codec import decode, encode
 
 
 def job(role: str = "", extras: str = "", prerequisites: str = "", name: str = "worker", more: str = "") -> str:
@@ -170,6 +171,8 @@ def test_teamwise_storage_becomes_storages() -> None:
     assert (bare.storages, bare.default_storages) == ((), True)
     both = planned(extras=extras + "\n  storages: [{name: own, mountPath: /own}]")
     assert [each.mount_path for each in both.storages] == ["/own"]
+    assert [each.storages_key for each in (made, bare, both)] == ["teamwise_storage", "teamwise_storage", "extras.storages"]
+    assert [decode(encode(each)) for each in (made, bare, both)] == [made, bare, both]
 
 
 def test_job_ssh_brings_a_key_and_needs_every_peer() -> None:

@@ -92,3 +92,25 @@ def test_a_problem_of_an_override_is_placed_at_the_option(change: Any, file: str
 def test_paths() -> None:
     assert parse_path("taskRoles.w.commands[0]") == ("taskRoles", "w", "commands", 0)
     assert parse_path("extras.com") == ("extras", "com")
+
+
+@pytest.mark.parametrize(
+    ("assignment", "meant"),
+    [
+        ("p=3", "parameters.p"),
+        ("key=x", "secrets.key"),
+        ("w.instances=2", "taskRoles.w.instances"),
+    ],
+)
+def test_a_path_that_lacks_its_section_is_told_with_it(assignment: str, meant: str) -> None:
+    text = TEXT + "parameters: {p: 1}\nsecrets: {key: hidden-value}\n"
+    with pytest.raises(InvalidJob) as caught:
+        read(text, changes=[parse_set(assignment)])
+    (problem,) = [each for each in caught.value.problems if each.is_error]
+    assert (problem.code, problem.file) == ("unknown-key", f"--set {assignment.partition('=')[0]}")
+    assert problem.message.endswith(f"; did you mean '{meant}'?")
+
+
+def test_the_same_key_in_the_file_itself_has_the_usual_hint() -> None:
+    with pytest.raises(InvalidJob, match="'p' is not known in a job; known are"):
+        read(TEXT + "parameters: {p: 1}\np: 2\n", changes=[parse_set("parameters.p=3")])

@@ -216,7 +216,7 @@ def test_the_format_does_not_change_under_those_who_have_written_it() -> None:
     assert plan.options.channels == Channels(("in",), (), {"in": "/data"})
     assert plan.warnings == (Problem("unused-secret", "words", "f", 1, 2, "p", "s", "h"),)
     later = json.loads(text)
-    later.append("a field of a later Pailot")
+    later += ["extras.storages", "a field of a later Pailot"]
     assert decode(json.dumps(later)) == plan
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 
+from ...engines.registry import traits_of_run as engine_traits
 from ...errors import PailotError
+from ...userruns.changed_environment import changed_since
 from ..job_options import changes, secrets_of
 from ..server_option import add_server_option, print_submitted, runs_of
 from . import run as run_command
@@ -40,4 +43,13 @@ def run(args: Namespace) -> int:
         os.chdir(before.cwd or ".")
         args.workdir = args.workdir or before.work_dir
         args.sandbox = args.sandbox or before.sandbox
+        if not args.quiet and all(engine_traits(name).runs_plain_processes for name in {before.engine, args.engine}):
+            _tell_changes(changed_since(view.folder, os.environ))
     return run_command.start(args, job, view.file())
+
+
+def _tell_changes(names: list[str]) -> None:
+    if names:
+        verb = "differs" if len(names) == 1 else "differ"
+        note = f"the tasks get the environment of this shell; {', '.join(names)} {verb} from that of the run before"
+        print(f"pailot: {note}", file=sys.stderr)

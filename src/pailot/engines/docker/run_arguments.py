@@ -92,7 +92,7 @@ def storages(plan: Plan, folders: Mapping[str, str]) -> list[str]:
         if folder is None:
             known = f"; there is {', '.join(folders)}" if folders else ""
             raise EngineError(
-                f"extras.storages: no folder is set for the storage '{name}'{known} (setting storages: {name}=/FOLDER)"
+                f"{plan.storages_key}: no folder is set for the storage '{name}'{known} (setting storages: {name}=/FOLDER)"
             )
         if not os.path.isdir(folder):
             raise EngineError(f"storages: the folder {folder} of the storage '{name}' is not there")

@@ -284,7 +284,7 @@ class LocalEngine(Engine):
         without_effect = [
             name
             for name, used in (
-                ("extras.storages", plan.storages or plan.default_storages),
+                (plan.storages_key, plan.storages or plan.default_storages),
                 ("extras.hivedScheduler", plan.priority != "test"),
                 (
                     "extraContainerOptions.shmMB",

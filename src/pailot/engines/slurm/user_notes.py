@@ -25,7 +25,7 @@ def notes_on(attempt: Attempt, settings: Settings, *, away: bool) -> list[str]:
         name
         for name, used in (
             ("--sandbox", attempt.context.sandbox),
-            ("extras.storages", plan.storages or plan.default_storages),
+            (plan.storages_key, plan.storages or plan.default_storages),
             ("extraContainerOptions.shmMB", any(role.resources.shm_mb for role in plan.roles.values())),
             ("extraContainerOptions.infiniband", any(role.resources.infiniband for role in plan.roles.values())),
             ("extras.pailot.authFile", plan.options.auth_file),

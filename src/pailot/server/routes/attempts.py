@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...errors import suggestion
 from ..schemas import a, many
 from ..serializers.jobs import detail, old_attempt
 from ..serializers.openpai_terms import role_name, role_names
@@ -33,7 +34,8 @@ async def role_of(request: Request, name: str, index: int = 0) -> str:
     known = await request.site.roles(record.id)
     found = [asked] if asked in known else [role for role in known if role_name(role) == asked.lower()]
     if len(found) != 1 or index >= known[found[0]]:
-        raise HttpError(404, "NoJobError", f"Job {name} has no task {asked}:{index}.")
+        hint = "" if found else suggestion(asked, known)
+        raise HttpError(404, "NoJobError", f"Job {name} has no task {asked}:{index}{hint or '.'}")
     return found[0]
 
 
