@@ -26,6 +26,7 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from pailot.client.api import Client
+from pailot.client.errors import NotFound
 from pailot.client.sockets import Closed
 
 from .runs import Home, job, role
@@ -176,7 +177,26 @@ def test_a_task_or_role_that_is_not_there_is_said(home: Home) -> None:
         done = home.pailot("enter", "serving", *words, "--command", "true")
         assert done.status != 0
         assert len(done.err.strip().splitlines()) == 1
-    assert "did you mean 'main'" in home.pailot("enter", "serving", "mian", "0", "--command", "true").err
+    wrong = [
+        ("enter", "serving", "mian", "0", "--command", "true"),
+        ("enter", "serving", "mian", "0", "--json"),
+        ("logs", "serving", "mian"),
+        ("cp", "serving:mian:0/port", "copied"),
+        ("forward", "serving", "mian", "0", "data"),
+    ]
+    for command in wrong:
+        done = home.pailot(*command)
+        assert done.status != 0
+        assert done.out == ""
+        assert done.err.endswith("; did you mean 'main'?\n"), command
+
+
+def test_the_log_of_a_role_that_is_not_there_has_a_hint(server: Server, client: Home) -> None:
+    assert "serving" in client.pailot("ps").out
+    with Client(server.url) as wire:
+        wire.login("admin", PASSWORD)
+        with pytest.raises(NotFound, match="has no task mian:0; did you mean 'main'"):
+            wire.log("admin~serving", "mian", 0)
 
 
 # Files

@@ -164,7 +164,7 @@ def _explain(error: Exception) -> int:
 
 def _hint(error: Exception) -> str:
     """What to do instead, where the server's words do not say it."""
-    if getattr(error, "code", "") == "NoJobError":
+    if getattr(error, "code", "") == "NoJobError" and "did you mean" not in str(error):  # the job is there, and lacks a task
         return "; --server none looks at the runs of this machine"
     if str(error).startswith("Applications are not allowed"):
         return "; the token in use is a program's: log in with a password (pailot login)"
