@@ -346,6 +346,14 @@ def test_completion_knows_the_commands(me: Home) -> None:
     assert {"list", "add", "remove"} <= set(words["user"])
 
 
+def test_completion_knows_the_jobs_of_the_server(me: Home) -> None:
+    submit(me, job(role("true", "worker", instances=2), role("true", "ps"), name="completed"))
+    assert "completed" in me.pailot("completion", "bash", "--after", "why").lines
+    assert me.pailot("completion", "bash", "--after", "logs -f completed").lines == ["worker", "ps"]
+    assert me.pailot("completion", "bash", "--after", "logs completed worker").lines == ["0", "1"]
+    assert me.pailot("completion", "bash", "--after", "why --server none").lines == []
+
+
 def test_a_running_job_says_what_it_waits_for(me: Home) -> None:
     submit(me, job(role("true", "worker"), role("sleep 1000", "ps"), name="psw"))
     wait_for(lambda: me.show("psw")["taskRoles"]["worker"]["tasks"][0]["state"] == "SUCCEEDED", 60, "the worker's end")

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 ASK_SECONDS = 5.0
 """How often a cluster is asked about a run without a driver."""
 MOST_ROWS = 1_000_000
+NAMES = 200
+"""How many runs are offered when the Tab key is pressed."""
 
 
 class LocalView(View):
@@ -238,6 +240,18 @@ class LocalRuns:
         """A run by id, `user~name` or name (then the latest); raises NoSuchRun."""
         row, folder = queries.find(name, current_user())
         return LocalView(row.id, row.name, folder.path, row)
+
+    def names(self) -> list[str]:
+        """The names of the latest runs, newest first, as the index has them: quick, and nothing is brought up to date."""
+        with queries.open_index() as index:
+            return [row.name for row in index.page(limit=NAMES)]
+
+    def instances(self, name: str) -> dict[str, int]:
+        """The roles of a run and how many tasks each has; none where there is no such run."""
+        with queries.open_index() as index:
+            row = index.resolve(name, current_user())
+        roles = JobFolder(row.folder).plan().get("taskRoles", {}) if row is not None else {}
+        return {role: node["instances"] for role, node in roles.items()}
 
     def rows(self, states: Sequence[str], *, every: bool, everyone: bool) -> list[dict[str, Any]]:
         """What `ps --json` prints, newest first: the latest ones, or every one; all of them are this user's."""

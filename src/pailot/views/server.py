@@ -285,6 +285,14 @@ class ServerRuns:
         """A job by `user~name`, or by the name alone if it is the caller's; nothing is asked yet."""
         return ServerView(self.connections, name if "~" in name else f"{self.connections.user}~{name}")
 
+    def names(self) -> list[str]:
+        """The names of the user's latest jobs, newest first."""
+        return [row["name"] for row in self.rows((), every=False, everyone=False)]
+
+    def instances(self, name: str) -> dict[str, int]:
+        """The roles of a job and how many tasks each has."""
+        return {role: len(node["tasks"]) for role, node in self.find(name).record()["taskRoles"].items()}
+
     def rows(self, states: Sequence[str], *, every: bool, everyone: bool) -> list[dict[str, Any]]:
         """What `ps --json` prints, newest first: the latest ones, or every one; of this user, or of everyone."""
         whose = {} if everyone else {"username": self.connections.user}
