@@ -9,7 +9,6 @@ import sys
 
 from ...jobserver.maintenance import check, opened, rotate_keys
 from ...jobserver.unix_users import UnixUsers, closed_python
-from ...server.uvicorn_server import serve
 from ...settings import Settings
 from ...store import StoreError
 from ..main import FAILED, INVALID, OK
@@ -41,6 +40,8 @@ def run(args: Namespace) -> int:
     except ImportError as error:
         print(f"pailot: the server needs more parts ({error.name}): pip install 'pailot[server]'", file=sys.stderr)
         return FAILED
+    from ...server.uvicorn_server import serve
+
     settings = Settings()
     if args.check or args.rotate_keys:
         return _look_after(args, settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...jobserver.errors import Invalid
 from ...protocol.schema_types import Text
 from ..schemas import OBJECT, SWITCH, TEXT, a, many, maybe, record
+from ..serializers.plans import plan_json
 from ..serializers.waiting import waiting
 from ..toolkit.errors import HttpError
 from ..toolkit.http import json_response
@@ -70,7 +71,12 @@ async def plan(request: Request) -> Response:
     """What a job file would run, as `pailot plan --json`, and what it would wait for; nothing is submitted."""
     checked = await _checked(request)
     start = waiting(checked.reason, request.site.team.holder)
-    body = {"plan": checked.prepared.kept.plan, "problems": _warnings(checked), "nameTaken": checked.name_taken, "start": start}
+    body = {
+        "plan": plan_json(checked.prepared.kept.plan),
+        "problems": _warnings(checked),
+        "nameTaken": checked.name_taken,
+        "start": start,
+    }
     return json_response(body)
 
 

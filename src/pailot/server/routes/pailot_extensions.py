@@ -6,6 +6,7 @@ from ... import __version__
 from ...protocol.schema_types import Anything, Record, Text
 from ..openapi import document
 from ..schemas import DONE, OBJECT, SENT, STATE, TEXT, a, many, maybe, record
+from ..serializers.plans import plan_json
 from ..serializers.waiting import waiting
 from ..toolkit.bodies import check
 from ..toolkit.http import Response, json_response
@@ -48,7 +49,7 @@ async def job_journal(request: Request) -> Response:
 @routes("GET", "/jobs/{job}/plan", shape=OBJECT)
 async def job_plan(request: Request) -> Response:
     """What was planned, as `pailot plan --json` tells it."""
-    return json_response(await request.site.team.plan(request.caller.team, full_name(request)))
+    return json_response(plan_json(await request.site.team.plan(request.caller.team, full_name(request))))
 
 
 @routes("GET", "/jobs/{job}/why", shape=record(state=STATE, lines=many(TEXT), reason=maybe(OBJECT)))
