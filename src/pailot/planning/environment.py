@@ -7,6 +7,7 @@ jobs in the wild rely on either, so both are exported.
 from __future__ import annotations
 
 from ..protocol.lazy_regex import pattern
+from .quick_md5 import hex_md5
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ def spellings(role: str) -> tuple[str, ...]:
 
 def job_environment(job: Job, user: str) -> dict[str, str]:
     """What all tasks of a job share."""
-    from _md5 import md5  # type: ignore[import-not-found]  # no stub; `hashlib` would load all of OpenSSL for this one name
-
     full_name = f"{user}~{job.name}"
     roles = list(job.task_roles.values())
     role_list = ",".join(job.task_roles)
@@ -57,7 +56,7 @@ def job_environment(job: Job, user: str) -> dict[str, str]:
         "PAI_TASKS_NUM": tasks,
         "PAI_JOB_TASK_COUNT": tasks,
         **({"PAI_TASK_ROLE_INSTANCES": instances} if few and len(instances) < MAX_VALUE else {}),
-        "FC_FRAMEWORK_NAME": md5(full_name.encode()).hexdigest(),
+        "FC_FRAMEWORK_NAME": hex_md5(full_name.encode()),
         **PRINT_AT_ONCE,
     }
     if len(roles) <= MAX_NAMED_PEERS:

@@ -5,10 +5,11 @@ Only for the plain words that most containers need. Whoever has others starts th
 
 from __future__ import annotations
 
-import _socket
 import json
 import os
 import time
+
+from .quick_socket import sockets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def sweep(socket: str, label: str) -> None:
 def _ask(socket: str, path: str, asked: dict[str, Any] | None, method: str = "POST") -> tuple[int, bytes]:
     data = b"" if asked is None else json.dumps(asked).encode()
     head = f"{method} {path} HTTP/1.0\r\nHost: docker\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
-    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    connection = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
     try:
         try:
             connection.connect(socket)

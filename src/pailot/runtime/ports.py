@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-from _socket import AF_INET, AF_INET6, IPPROTO_IPV6, IPV6_V6ONLY, SOCK_STREAM, socket
 from itertools import chain
 
 from .locks import Locks, LocksError, locks_folder
+from .quick_socket import sockets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -141,12 +141,12 @@ def _probe() -> Callable[[int], str]:
 
     def why(port: int, family: int, address: str) -> str | None:
         try:
-            probe = socket(family, SOCK_STREAM)
+            probe = sockets.socket(family, sockets.SOCK_STREAM)
         except OSError:
             return None
         try:
-            if family == AF_INET6:
-                probe.setsockopt(IPPROTO_IPV6, IPV6_V6ONLY, 0)
+            if family == sockets.AF_INET6:
+                probe.setsockopt(sockets.IPPROTO_IPV6, sockets.IPV6_V6ONLY, 0)
             probe.bind((address, port))
         except OSError as error:
             return words.get(error.errno or 0)
@@ -155,9 +155,9 @@ def _probe() -> Callable[[int], str]:
         return ""
 
     def both(port: int) -> str:
-        answer = why(port, AF_INET6, "::")
+        answer = why(port, sockets.AF_INET6, "::")
         if answer is None:  # no IPv6 here
-            answer = why(port, AF_INET, "0.0.0.0")  # noqa: S104  # never listened on
+            answer = why(port, sockets.AF_INET, "0.0.0.0")  # noqa: S104  # never listened on
         return answer if answer is not None else "cannot be bound"
 
     return both

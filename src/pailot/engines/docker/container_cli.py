@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import _socket
 import os
 
+from ...runtime.quick_socket import sockets
 from ...values import Value
 from ..contract import Unreachable
 from ..preparation.machine import which
@@ -65,7 +65,7 @@ class Program(Value):
         from urllib.parse import quote
 
         try:
-            connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+            connection = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
             try:
                 connection.connect(self.socket)
                 connection.send(f"GET /images/{quote(image)}/json HTTP/1.0\r\nHost: docker\r\n\r\n".encode())

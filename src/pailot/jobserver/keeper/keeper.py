@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _socket as socket
 import fcntl
 import gc
 import heapq
@@ -30,6 +29,7 @@ from ...runfolder.stop_reason import claim_stop
 from ...runtime import cgroups, defects
 from ...runtime.daemon import daemonize
 from ...runtime.defects import is_of_the_machine
+from ...runtime.quick_socket import sockets
 from ...userruns.driver import Driver, Watcher
 from ...userruns.run_folder import JobFolder
 from ...values import Value
@@ -95,7 +95,7 @@ class Running(Watcher):
 class Server:
     """A connection from a server."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: sockets.socket) -> None:
         self.connection = connection
         self.inbox = messages.Inbox()
         self.outgoing = bytearray()
@@ -165,7 +165,7 @@ class Keeper:
             os.unlink(self.path)
         except FileNotFoundError:
             pass
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+        self.listener = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM | sockets.SOCK_CLOEXEC | sockets.SOCK_NONBLOCK)
         before = os.umask(0o177)
         try:
             self.listener.bind(messages.socket_address(self.path))
@@ -193,9 +193,9 @@ class Keeper:
                 descriptor, _ = self.listener._accept()  # type: ignore[attr-defined]  # of the low-level module, which is small
             except BlockingIOError:
                 return
-            connection = socket.socket(fileno=descriptor)
+            connection = sockets.socket(fileno=descriptor)
             connection.setblocking(False)
-            _, uid, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+            _, uid, _ = _PEER.unpack(connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, _PEER.size))
             if uid not in (os.getuid(), 0):
                 connection.close()
                 continue

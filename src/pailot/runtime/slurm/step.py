@@ -6,7 +6,6 @@ secrets, which so are in no file and on no command line. When the driver is gone
 
 from __future__ import annotations
 
-import _socket as socket
 import binascii
 import json
 import os
@@ -20,6 +19,7 @@ from ...runfolder.stop_reason import claim_stop
 from .. import processes
 from ..folder_copy.tree import Tree
 from ..ports import Ports
+from ..quick_socket import sockets
 from ..shim_events import Channel
 from ..shim_process import fork_shim, run_and_exit
 from ..task_spec import Task
@@ -219,14 +219,14 @@ def node_name() -> str:
 def address() -> str:
     """Where other nodes reach this one."""
     try:
-        found = socket.gethostbyname(node_name())
+        found = sockets.gethostbyname(node_name())
     except OSError:
         found = ""
     if found and not found.startswith("127."):
         return found
     other = os.environ.get("SLURM_LAUNCH_NODE_IPADDR", "")
     if other:
-        probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        probe = sockets.socket(sockets.AF_INET, sockets.SOCK_DGRAM)
         try:
             probe.connect((other, 9))  # sends nothing; only asks which way it would go
             return str(probe.getsockname()[0])
