@@ -90,9 +90,14 @@ class Value:
     def make_all(cls) -> None:
         """Make now what is else made with the first instance: before a fork, so that no child has to."""
         for each in cls.__subclasses__():
-            if each.__init__.__name__ == "first":
-                each._make_init()
+            each.make_now()
             each.make_all()
+
+    @classmethod
+    def make_now(cls) -> None:
+        """The same for one class."""
+        if cls.__init__.__name__ == "first":
+            cls._make_init()
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed."""

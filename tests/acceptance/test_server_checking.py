@@ -69,6 +69,11 @@ def test_problems_are_those_of_the_command_line(server: Server, tmp_path: Path) 
     assert (misspelt["line"], misspelt["column"], misspelt["endColumn"], misspelt["hint"]) == (11, 5, 12, "commands")
 
 
+def test_what_bash_says_of_a_script_is_among_the_problems(server: Server) -> None:
+    found = server.ask("POST", "/validate", job("unclosed", "if true; then echo x"), kind="text/yaml").json["problems"]
+    assert [each["code"] for each in found] == ["shell-syntax-error"]
+
+
 def test_checking_submits_nothing(server: Server) -> None:
     text = job("never-there", "true")
     for path in ("/validate", "/plan"):

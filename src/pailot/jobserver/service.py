@@ -168,7 +168,7 @@ class Team:
     async def _check_scripts(self, caller: Caller, prepared: Prepared) -> None:
         """Refuse a job whose scripts bash will not read, where it is this machine's bash that reads them."""
         if traits(self.engine).runs_plain_processes and not shell_syntax.are_known_to_be_right(prepared.plan):
-            await self.reading.read(caller.name, lambda: check_scripts(prepared))
+            await self.reading.read(caller.name, lambda: check_scripts(prepared, runs_here=True))
 
     async def check(
         self, caller: Caller, text: str, *, code: str | None = None, name: str | None = None, secrets_of: str | None = None
@@ -179,11 +179,13 @@ class Team:
         """
         source = await self._own_secrets(caller, secrets_of) if secrets_of else None
 
+        here = traits(self.engine).runs_plain_processes
+
         def prepare() -> Prepared:
-            return self.reader.prepare(text, caller.name, name=name, with_code=code is not None, copied_from=source)
+            made = self.reader.prepare(text, caller.name, name=name, with_code=code is not None, copied_from=source)
+            return made.replace(plan=check_scripts(made, runs_here=here))
 
         prepared = await self.reading.read(caller.name, prepare)
-        await self._check_scripts(caller, prepared)
         self._check_rights(caller, prepared, code)
         record = self._new_record(caller, prepared, code=code)
         taken = (caller.name, record.name) in self.floor.names

@@ -154,10 +154,10 @@ def check_places(job: Job, made: Plan, secrets: Mapping[str, str], rules: Rules)
         raise Invalid("; ".join(each.message for each in found), found)
 
 
-def check_scripts(prepared: Prepared) -> None:
-    """Refuse a job whose scripts the bash of this machine would not read."""
+def check_scripts(prepared: Prepared, *, runs_here: bool) -> Plan:
+    """The plan with warnings of what bash says of its scripts; where they run in the bash of this machine, a refusal."""
     try:
-        shell_syntax.checked(prepared.job, prepared.plan, runs_here=True)
+        return shell_syntax.checked(prepared.job, prepared.plan, runs_here=runs_here)
     except InvalidJob as error:
         raise Invalid(str(error), error.problems) from None
 

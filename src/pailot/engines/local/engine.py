@@ -16,7 +16,7 @@ from ...runfolder.stop_reason import claim_stop
 from ...runtime import cgroups, cleanup, processes
 from ...runtime.shim import which
 from ...runtime.shim_events import Channel
-from ...runtime.shim_process import fork_shim, run_and_exit
+from ...runtime.shim_process import fork_shim, prepare_forks, run_and_exit
 from ..contract import Engine, EngineError
 from ..observation import ENDED, Observed, observe_task
 from ..preparation import machine, workdir
@@ -121,8 +121,8 @@ class LocalEngine(Engine):
             wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works)], owner.user if owner else None)
         self.shown = seen
         inside = bool(wrapper) or self.traits.own_filesystem
-        import resource  # noqa: F401  # os.wait4 loads it, and else each shim would do so by itself
-
+        if len(tasks) > 1:
+            prepare_forks()
         if not self.context.many_runs:
             gc.freeze()  # or each shim would soon copy all the memory that it shares with us
             which("bash", attempt.context.environment.get("PATH", os.defpath))  # or each shim would look for it
