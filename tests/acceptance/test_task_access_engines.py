@@ -28,7 +28,8 @@ def check(server: Server, folder: Path, image: str) -> None:
     assert done.out == "from the task\n0\n"
     screen = Screen(home, "enter", "there", "main", "0", rows=33, columns=111)
     screen.until(PROMPT)
-    screen.type("stty size; exit 6\n")
+    # Docker gives a terminal its size a moment after the shell has begun.
+    screen.type("until stty size | grep '33 111'; do sleep 0.1; done; exit 6\n")
     screen.until(r"\b33 111\b")
     assert screen.ended() == 6
     assert home.pailot("cp", "there:main:0/file", "got").status == 0
