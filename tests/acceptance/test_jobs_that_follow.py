@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from .http_server import Server, job
+from .runs import wait_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def test_a_job_that_is_gone_has_done_its_part(server: Server, tmp_path: Path) ->
     server.run(job("done", "true"))
     server.submit(held(gate, "slow"))
     server.submit(job("last", "true"), query="?after=done,slow")
-    assert why(server, "last") == "last is WAITING: it waits for admin~slow to succeed"
+    wait_for(lambda: why(server, "last") == "last is WAITING: it waits for admin~slow to succeed")
     assert server.ask("DELETE", "/jobs/done").status == 200
     gate.touch()
     assert server.wait("last")["jobStatus"]["state"] == "SUCCEEDED"

@@ -41,7 +41,8 @@ def test_instances_on_several_nodes(here: Path) -> None:
     inside = "/ml" if sandbox.works() else None
     for index, lines in meeting.expected(3).items():
         where, *rest = job.logs(index)
-        assert rest == ["data", *lines]
+        # A task that is done early leaves its file where a later one looks.
+        assert [line.removesuffix(" other") for line in rest] == ["data", *lines]
         assert where == f"{inside}/usercode" if inside else where.endswith(f"worker-{index}/ml/usercode")
     assert sorted(path.name for path in (here / "model").iterdir()) == ["0", "1", "2", "other"]
     assert TrainingJob.get(job.id, SLURM).describe()["Status"] == "Succeed"
