@@ -548,9 +548,9 @@ class Shim:
             return link, [memory]
         way = os.path.join(self.folder, layout.SCRIPTS_IN_MEMORY)
         _make(way)
+        folder = os.open(way, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
         if self.task.owner:
-            os.chmod(way, 0o711)  # noqa: S103  # bash gets there by the descriptor alone
-        folder = os.open(way, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            os.fchmod(folder, 0o711)  # bash gets there by the descriptor alone; a link in its place is not followed
         script = layout.script(name)
         os.symlink(link, script_reading.waiting(script), dir_fd=folder)
         self._begin_reading(folder, script, filled)
