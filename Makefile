@@ -20,7 +20,8 @@ NNI := .venv-nni
 NODE_MODULES := $(UPSTREAM)/node_modules/.installed $(CLIENTS)/node_modules/.installed
 SOURCES := $(shell find src -name '*.py')
 # The unit tests that reach every branch of what drivers decide; [tool.coverage] in pyproject.toml names the modules.
-DECISIONS := $(foreach each,attempt_machine claims completion retry run_machine settling,tests/unit/lifecycle/test_$(each).py)
+DECISIONS := $(foreach each,attempt_machine claims completion retry run_machine settling,tests/unit/lifecycle/test_$(each).py) \
+    $(foreach each,driver recover settle,tests/unit/userruns/test_$(each).py)
 # After `make test` the package is installed in place, and changes to it need no new installation.
 INSTALLED := $(or $(wildcard $(VENV)/.installed-dev),$(VENV)/.installed)
 
@@ -29,16 +30,20 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check docs bench browser page metrics soak venv node parts clean
+.PHONY: help run test check docs site pictures screenshots bench browser page chromium metrics soak venv node parts kubernetes clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
 	    printf '  make %-7s %s\n' "$$name" "$$text"; done
 
 run: $(INSTALLED) ## Install Pailot into .venv and run the example job
-	$(BIN)/pailot run examples/hello/job.yaml
+	cd examples/two-roles && $(abspath $(BIN))/pailot run job.yaml
+	@echo; echo 'Two roles talked, one task failed and was tried again. Try next, with $(BIN) in PATH:'; \
+	echo '  pailot show two-roles      what became of each task'; \
+	echo '  pailot events two-roles    what happened, in order'; \
+	echo '  pailot init                a commented job of your own, for: pailot run job.yaml'
 
-test: $(VENV)/.installed-dev node $(NNI)/.installed parts ## Run all tests; ARGS="-k yaml" runs some
+test: $(VENV)/.installed-dev node $(NNI)/.installed page-vendor/node_modules/.installed parts chromium ## Run all tests; ARGS="-k yaml" runs some
 	$(BIN)/python -m tests.all $(ARGS)
 
 check: $(VENV)/.installed-dev ## Run the linters, the type checker and the unit tests
@@ -51,18 +56,23 @@ check: $(VENV)/.installed-dev ## Run the linters, the type checker and the unit 
 	HYPOTHESIS_PROFILE=examples $(BIN)/coverage run --data-file $(VENV)/coverage -m pytest -q $(DECISIONS)
 	$(BIN)/coverage report --data-file $(VENV)/coverage
 
-docs: $(VENV)/.installed-dev ## Check the docs: every example is run, every link and page holds
-	$(BIN)/python -m pytest -q tests/acceptance/test_docs.py $(ARGS)
+docs: site ## Build the site into build/docs/html, and check the docs: every example is run, every link and page holds
+	$(BIN)/python -m pytest -q tests/acceptance/test_docs.py tests/acceptance/test_site.py $(ARGS)
+
+site: $(VENV)/.installed-dev ## Build the documentation site alone, strictly
+	$(BIN)/python -m tools.site
+
+pictures: $(VENV)/.installed-dev ## Make the terminal pictures of the README again, from real runs
+	$(BIN)/python -m tools.pictures
 
 bench: $(VENV)/.installed-dev node $(PEERS)/.installed $(ALIPAI)/.installed ## Measure speed; ARGS go to bench/run.py
 	$(BIN)/python bench/run.py $(ARGS)
 
-browser: $(VENV)/.installed-dev ## Test the web page in a real browser, which is installed on Debian
-	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "Installing chromium" && apt-get update -qq && \
-	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; fi
-	$(INSTALL) --constraint constraints.txt playwright
+browser: $(VENV)/.installed-dev page-vendor/node_modules/.installed chromium ## Test the web page in a real browser, which is installed on Debian
 	$(BIN)/python -m pytest -q tests/browser $(ARGS)
+
+screenshots: $(VENV)/.installed-dev chromium ## Take the pictures of the docs again, from a real server with real jobs
+	$(BIN)/python -m tests.browser.screenshots
 
 page: ## Build the third-party code of the web page again, from the versions that are pinned
 	cd page-vendor && npm ci --silent --no-audit --no-fund --ignore-scripts && node build.js
@@ -75,8 +85,18 @@ soak: $(VENV)/.installed-dev node parts ## Repeat the fault tests at length, wit
 
 venv: $(VENV)/.installed-dev ## Make .venv with Pailot and the development tools
 
+kubernetes: ## Build a real Kubernetes for the tests, once, into a cache of this user; about 25 minutes of CPU time
+	@missing=; for each in containerd:containerd runc:runc iptables:iptables ip:iproute2 busybox:busybox-static; do \
+	    PATH="$$PATH:/usr/sbin:/sbin" command -v $${each%%:*} >/dev/null || missing="$$missing $${each#*:}"; done; \
+	[ -e /usr/lib/cni/bridge ] || missing="$$missing containernetworking-plugins"; \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing$$missing" && { apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null && missing=; } || true; fi; \
+	[ -z "$$missing" ] || { echo "Kubernetes needs more: sudo apt-get install --no-install-recommends$$missing" >&2; exit 1; }
+	$(PYTHON) -m tests.parts.kubernetes.programs
+
 clean: ## Remove .venv, node_modules and everything else that was made
-	rm -rf $(VENV) $(PEERS) $(ALIPAI) $(NNI) $(UPSTREAM)/node_modules $(CLIENTS)/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .schemathesis
+	rm -rf $(VENV) $(PEERS) $(ALIPAI) $(NNI) $(UPSTREAM)/node_modules $(CLIENTS)/node_modules page-vendor/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .schemathesis
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # pip 26 and newer write console scripts that start 10 ms faster than those of Debian 12's pip.
@@ -149,6 +169,19 @@ parts:
 	    echo "Installing$$missing" && { apt-get update -qq && \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null && missing=; } || true; fi; \
 	[ -z "$$missing" ] || echo "Slurm is not tested; enable that with: sudo apt-get install --no-install-recommends$$missing" >&2
+
+# A browser and what drives it, for the tests of the web page. They are skipped without.
+chromium: $(VENV)/.installed-dev
+	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing chromium" && { apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || true; fi
+	@command -v chromium >/dev/null && { $(BIN)/python -c 'import playwright' 2>/dev/null || $(INSTALL) --constraint constraints.txt playwright; } || \
+	    echo "The web page is not tested in a browser; enable that with: sudo apt-get install chromium" >&2
+
+# What checks the web page: TypeScript for its types, axe for its accessibility, and what builds its third-party code.
+page-vendor/node_modules/.installed: page-vendor/package-lock.json
+	@if command -v npm >/dev/null && (cd page-vendor && npm ci --silent --no-audit --no-fund --ignore-scripts); then touch $@; \
+	else echo "No npm, or it failed: types and accessibility of the web page are not checked" >&2; fi
 
 # OpenPAI's own libraries and clients, for the tests and benchmarks that use them. Those tests are skipped without.
 node: $(NODE_MODULES)

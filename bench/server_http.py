@@ -39,7 +39,7 @@ taskRoles:
     instances: {tasks}
     completion: {{minFailedInstances: -1, minSucceededInstances: {tasks}}}
     dockerImage: image
-    resourcePerInstance: {{cpu: 1, memoryMB: 1, gpu: 0}}
+    resourcePerInstance: {{cpu: 1, memoryMB: 64, gpu: 0}}
     commands: ["{command}"]
 """
 
@@ -198,6 +198,9 @@ def followers(*, quick: bool) -> list[Figure]:
         command = f"{wait}; for i in $(seq {LINES}); do echo $i $EPOCHREALTIME; sleep 0.1; done"
         server.ask("/jobs", JOB.format(name="talks", tasks=1, command=command))
         delays = asyncio.run(_follow_all(server, count, gate))
+        state = server.ask("/jobs/talks/record")
+        if state["state"] != "SUCCEEDED" or len(delays) != count * LINES:
+            raise SystemExit(f"{len(delays)} of {count * LINES} lines were read; the job {state['state']}: {state['reason']}")
         gate.unlink()
         gate.parent.rmdir()
     p99 = statistics.quantiles(delays, n=100)[98]
@@ -234,8 +237,6 @@ async def _follow_all(server: Server, count: int, gate: Path) -> list[float]:
                         raise SystemExit(f"a follower missed a line: {said!r} after {seen - 1}")
                     delays.append(now - float(printed))
         writer.close()
-        if seen != LINES:
-            raise SystemExit(f"a follower got {seen} of {LINES} lines")
 
     await asyncio.gather(*[follow() for _ in range(count)])
     return delays

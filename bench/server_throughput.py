@@ -91,7 +91,8 @@ print(count / (time.perf_counter() - began))
 class Served:
     """A server with a home of its own."""
 
-    def __init__(self, folder: str, **settings: str) -> None:
+    def __init__(self, folder: str, *, program: Path = PAILOT, **settings: str) -> None:
+        self.program = program
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PAILOT_", "XDG_"))}
         self.home = Path(folder) / "home"
         self.folder, self.port = folder, 0
@@ -115,7 +116,7 @@ class Served:
         errors = Path(self.folder) / "errors"
         with errors.open("ab") as stream:
             self.process = subprocess.Popen(
-                [str(PAILOT), "serve", "--port", str(self.port), "--stop-jobs", "--json"],
+                [str(self.program), "serve", "--port", str(self.port), "--stop-jobs", "--json"],
                 env=self.environment,
                 cwd=self.folder,
                 stdout=subprocess.PIPE,

@@ -42,7 +42,12 @@ SETTINGS = (
     Setting("open", "Everyone with an account sees config, logs and events of all jobs, as with OpenPAI.", False, "flag"),
     Setting("rate_limits", "How often a client may ask the server; 'off' for no limits.", RATE_LIMITS),
     Setting("trusted_proxies", "Addresses of proxies that are believed whom they ask for (X-Forwarded-For).", (), "list"),
+    Setting("tls_cert", "Certificate chain of the server, in PEM form; empty: connections are not encrypted.", ""),
+    Setting("tls_key", "Key of that certificate, in PEM form, without a password.", ""),
     Setting("cors", "Addresses of web pages that may call the server, or '*' for all.", (), "list"),
+    Setting(
+        "audit_file_mb", "Size at which the audit log goes on in a new file; ten old ones are kept; 0: one file.", 50, "number"
+    ),
     Setting("access_log", "File for a line about each request; '-' for standard error, empty for none.", ""),
     Setting("v1_succeeded_state", "The word of version 1 for a job that succeeded; stock luigi wants SUCCEED.", "SUCCEEDED"),
     Setting("v1_anonymous_read", "Whether version 1 tells jobs without a token: on, off, or auto (on for loopback).", "auto"),
@@ -58,6 +63,8 @@ SETTINGS = (
     Setting("smtp", "Mail server for notices about jobs: smtp://user:password@host:port, or smtps://.", ""),
     Setting("mail_from", "Sender of these mails.", ""),
     Setting("webhook", "Address that gets each notice about a job as JSON.", ""),
+    Setting("webhook_secret", "Secret that signs each message to the webhook; empty: they are not signed.", ""),
+    Setting("webhook_template", "What the webhook understands: pailot, slack, teams, dingtalk or feishu.", "pailot"),
     Setting("unix_users", "Whose processes tasks are: empty for the server's own, 'same', or user=unixuser, …", ""),
     Setting("mounts", "Where file systems and data sets are, by their ids: a table of paths and URIs.", {}, "table"),
     Setting("instance_types", "Resources by the name of a machine type: a table of {cpu, memoryMB, gpu}.", {}, "table"),

@@ -15,6 +15,9 @@ PASSWORD = "correct-horse"
 class Server:
     """`pailot serve`; can be killed and started anew on the same port and home."""
 
+    options: tuple[str, ...] = ()
+    """More options of `pailot serve`."""
+
     def __init__(self, folder: Path, **settings: str) -> None:
         self.home = Home(folder)
         self.settings = {"PAILOT_ADMIN_PASSWORD": PASSWORD, "PAILOT_RATE_LIMITS": "off"} | settings
@@ -27,7 +30,7 @@ class Server:
         assert self.process is None
         with open(self.home.folder / "serve.log", "a") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "pailot", "serve", "--json", "--port", str(self.port)],
+                [sys.executable, "-m", "pailot", "serve", "--json", "--port", str(self.port), *self.options],
                 cwd=self.home.cwd,
                 env=self.home.environment | self.settings,
                 stdout=subprocess.PIPE,

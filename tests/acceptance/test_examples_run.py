@@ -21,6 +21,13 @@ def test_hello(home: Home) -> None:
     assert run(home, "hello").out == "Hello from task 0 of worker\n"
 
 
+def test_two_roles_talk_and_one_task_is_tried_again(home: Home) -> None:
+    done = run(home, "two-roles")
+    assert done.status == 0
+    assert "[board:0] all are here: 10 + 20 + 30 = 60" in done.lines
+    assert "[player:1] here I am again" in done.lines
+
+
 def test_a_parameter_server_and_its_workers(home: Home) -> None:
     done = run(home, "parameter-server")
     assert done.status == 0

@@ -125,7 +125,7 @@ def test_the_first_load_is_small() -> None:
     import gzip
 
     first = ["index.html", "style.css", "main.js", "vendor/preact.js", "views/login.js", "views/jobs.js", "icon.svg"]
-    first += [f"lib/{name}.js" for name in ("api", "format", "router", "ui", "words")]
+    first += [f"lib/{name}.js" for name in ("api", "format", "keys", "router", "ui", "words")]
     assert len(first) <= 14
     assert sum(len(gzip.compress((PAGE / each).read_bytes())) for each in first) < 60_000
 
@@ -236,6 +236,32 @@ def test_capacity_names_holders_and_the_line(browser: Browser, server: Server) -
     assert waiting["reason"]["holders"][0]["job"] == "admin~holds"
     server.ask("PUT", "/jobs/admin~holds/executionType", {"value": "STOP", "now": True})
     server.wait("behind")
+
+
+def test_the_types_of_the_page_are_right() -> None:
+    tsc = ROOT / "page-vendor" / "node_modules" / ".bin" / "tsc"
+    if not tsc.exists():
+        pytest.skip("the types of the page are not checked; enable that with: cd page-vendor && npm ci")
+    done = subprocess.run([tsc, "-p", ROOT / "page-vendor"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_third_party_code_is_built_again_byte_for_byte(tmp_path: Path) -> None:
+    vendor = ROOT / "page-vendor"
+    if not (vendor / "node_modules" / "esbuild").exists():
+        pytest.skip("the third-party code of the page is not built again; enable that with: cd page-vendor && npm ci")
+    subprocess.run(["node", "build.js", str(tmp_path)], cwd=vendor, check=True, capture_output=True)
+    for made in tmp_path.iterdir():
+        assert made.read_bytes() == (PAGE / "vendor" / made.name).read_bytes(), made.name
+
+
+def test_the_docs_show_every_picture_of_the_page() -> None:
+    shown = (ROOT / "docs" / "how-to" / "use-the-page.md").read_text()
+    there = {each.name for each in (ROOT / "docs" / "pictures").glob("page-*.png")}
+    assert there == {
+        f"page-{view}-{theme}.png" for view in ("jobs", "job", "logs", "submit", "cluster") for theme in ("light", "dark")
+    }
+    assert not [each for each in there if f"../pictures/{each}" not in shown]
 
 
 def test_modules_without_a_browser() -> None:

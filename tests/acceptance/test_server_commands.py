@@ -65,7 +65,7 @@ ALIKE = {
     "fine": job(role("echo fine"), name="fine"),
     "asleep": job(role("echo here; sleep 1000"), name="asleep"),
 }
-OWN = ("id", "user", "folder", "submitted", "started", "ended", "at", "host", "server", "path", "url", "logs", "ports")
+OWN = ("id", "user", "folder", "submitted", "started", "ended", "at", "host", "server", "path", "url", "logs", "ports", "usage")
 """What is of this run alone."""
 
 

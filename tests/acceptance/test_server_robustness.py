@@ -240,6 +240,23 @@ def test_a_crowd_that_follows_misses_nothing(server: Server, tmp_path: Path) -> 
         assert pieces[-1][0] == "end"
 
 
+def test_a_crowd_hears_all_that_a_task_printed_before_it_was_killed(server: Server, tmp_path: Path) -> None:
+    """A follow ends with the task, whatever ended it, and never before its last line."""
+    release = tmp_path / "release"
+    wait = f"until [ -e {release} ]; do sleep 0.05; done"
+    server.submit(job("killed", f"echo begun; {wait}; for i in $(seq 9); do echo line $i; sleep 0.02; done; kill -9 $$"))
+    crowd = [server.events("/jobs/killed/logs/main/0?follow=true") for _ in range(30)]
+    for each in crowd:
+        assert next(each)[2]["text"] == "begun\n"
+    release.touch()
+    for each in crowd:
+        pieces = list(each)
+        assert "".join(data["text"] for name, _, data in pieces if name == "message") == "".join(
+            f"line {number}\n" for number in range(1, 10)
+        )
+        assert pieces[-1][0] == "end"
+
+
 def test_who_stops_following_is_forgotten(server: Server) -> None:
     server.submit(job("followed", "sleep 1000"))
     streams = [server.events("/jobs/followed/live") for _ in range(5)]

@@ -200,3 +200,38 @@ def test_a_redirect_is_not_followed(place: Place) -> None:
 def test_an_address_that_makes_no_sense_is_refused(name: str, value: str) -> None:
     with pytest.raises(BadSetting):
         Notices(Settings({name: value}), None, None)  # type: ignore[arg-type]  # not even looked at
+
+
+def test_a_robot_that_refuses_in_its_reply_is_tried_again(place: Place) -> None:
+    posts: list[tuple[str, dict[str, Any]]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:  # the library's name
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            posts.append((self.path, body))
+            said = b'{"errcode":130101,"errmsg":"too fast"}' if len(posts) == 1 else b'{"errcode":0}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+
+        def log_message(self, *_: Any) -> None: ...
+
+    async def work(team: Team) -> None:
+        team.notices.first_delay = 0.01
+        await team.submit(ANN, _text("good", "true"))
+        assert await state(team, "ann~good") == "SUCCEEDED"
+        await asyncio.to_thread(wait_for, lambda: len(posts) >= 3)
+        await asyncio.to_thread(wait_for, lambda: team.store.outbox.next_due() is None)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever).start()
+    try:
+        address = f"http://127.0.0.1:{server.server_port}/robot?access_token=x"
+        place.run(work, PAILOT_WEBHOOK=address, PAILOT_WEBHOOK_TEMPLATE="dingtalk", PAILOT_WEBHOOK_SECRET="SEC")
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert all("&sign=" in path for path, _ in posts)
+    told = {body["text"]["content"].partition("\n")[0] for _, body in posts}
+    assert told == {"Job ann~good is running.", "Job ann~good has succeeded."}

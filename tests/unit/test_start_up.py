@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ HELLO = Path(__file__).parents[2] / "examples" / "hello" / "job.yaml"
 NEVER = set(
     "asyncio importlib.metadata msgspec dataclasses typing inspect yaml sqlite3 http.client urllib.request ssl tomllib".split()
 )
+
+MOST_MODULES_OF_A_RUN = 118
 
 
 def imported_by(*arguments: str) -> set[str]:
@@ -55,3 +58,26 @@ def test_import_pailot_loads_one_module() -> None:
     code = "import sys; before = set(sys.modules); import pailot; print(*(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) - {"__future__"} == {"pailot"}
+
+
+def test_running_one_task_loads_and_starts_no_more_than_it_did(tmp_path: Path) -> None:
+    """A higher number needs a measurement of what that costs: `python bench/against.py OTHER_CHECKOUT`."""
+    told = tmp_path / "told"
+    code = (
+        "import atexit, os, sys\n"
+        "started = []\n"
+        "kinds = ('os.fork', 'os.posix_spawn', 'subprocess.Popen')\n"
+        "sys.addaudithook(lambda name, _: started.append(name) if name in kinds else None)\n"
+        "from pailot.cli.main import main\n"
+        "main(['run', '--quiet', sys.argv[1]])\n"
+        "open(sys.argv[2], 'w').write(' '.join(started) + '\\n' + ' '.join(sys.modules))\n"
+    )
+    environment = {**os.environ, "PAILOT_HOME": str(tmp_path / "home"), "PAILOT_LOCKS": str(tmp_path / "locks")}
+    subprocess.run(
+        [sys.executable, "-c", code, str(HELLO), str(told)], capture_output=True, check=True, env=environment, cwd=tmp_path
+    )
+    started, loaded = told.read_text().split("\n")
+    assert started.split() == ["os.fork"], "the shim; bash is not asked about a script of plain words"
+    ours = [name for name in loaded.split() if name.startswith("pailot")]
+    assert len(ours) <= MOST_MODULES_OF_A_RUN
+    assert not {"array", "termios", "subprocess", "threading"} & (set(loaded.split()) - baseline())

@@ -310,7 +310,7 @@ def event_words(event: Event, name: str) -> str:
     if event.kind == journal.WAITING:
         return event.reason
     if event.kind == journal.INTERRUPT:
-        return "stopping; once more to kill it now" if event.details["times"] == 1 else "killing it now"
+        return "stopping; once more to kill it now" if event.times == 1 else "killing it now"
     return ""
 
 

@@ -41,6 +41,7 @@ COMMANDS = {
     "user": "users of a server",
     "token": "tokens for programs that use a server",
     "vc": "virtual clusters of a server",
+    "audit": "who did what on a server, for its administrators",
     "doctor": "check this machine, and say what to do",
     "library": "list, show, add and remove shared prerequisites",
     "web": "open a server's web page, signed in",

@@ -209,6 +209,10 @@ class Client:
         """What happened, as `pailot events --json` prints it."""
         return self._list(f"/jobs/{_part(job)}/journal")
 
+    def audit(self, **query: Any) -> list[dict[str, Any]]:
+        """Who did what on the server, the newest first; for administrators."""
+        return self._list(f"/audit{_query({key: value for key, value in query.items() if value})}")
+
     def why(self, job: str) -> dict[str, Any]:
         """`lines` that say why a job is in the state it is in."""
         return self._get(f"/jobs/{_part(job)}/why")

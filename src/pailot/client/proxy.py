@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 
 from ..values import Value
+from .loopback import is_loopback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _parsed(variable: str, value: str) -> Proxy:
 def is_direct(host: str, port: int | None, no_proxy: str) -> bool:
     """Whether no proxy is asked: for this machine, and for what `NO_PROXY` names by host, domain, address or network."""
     host = host.lower().rstrip(".")
-    if host in ("localhost", "::1") or host.startswith("127."):
+    if is_loopback(host):
         return True
     return any(_matches(entry, host, port) for entry in no_proxy.lower().replace(",", " ").split())
 

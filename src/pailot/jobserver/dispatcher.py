@@ -22,7 +22,7 @@ from ..userruns.run_folder import JobFolder
 from . import following, job_history, keeper_client
 from .errors import TeamError
 from .following import Followers
-from .signals import Row, Signal
+from .signals import Growth, Row, Signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,13 +57,41 @@ class Entry:
         self.link: Link | None = None
         self.signal = Signal()
         self.watchers = 0
-        self.looks: dict[Any, Any] = {}
-        """What followers of its logs have found since the last sign: a thousand of them look once."""
-        self.looked = 0
+        self.growth: dict[tuple[str, int], Growth] = {}
+        """Of each task whose log is followed: a look at all tasks for each line of one would cost too much."""
         self.note = ""
         """What its engine waits for, in words."""
         self.defect = ""
         """What mistake of ours ends it, in words."""
+
+    def ring(self) -> None:
+        """Something happened to the job: wakes those who follow it or one of its logs."""
+        self.signal.ring()
+        for each in self.growth.values():
+            each.signal.ring()
+
+    def ring_soon(self) -> None:
+        self.signal.ring_soon(self.watchers)
+        for each in self.growth.values():
+            each.signal.ring_soon(self.watchers)
+
+    def grown(self, role: str, index: int) -> None:
+        """The log of a task has grown."""
+        growth = self.growth.get((role, index))
+        if growth is not None:
+            growth.signal.ring_soon(growth.followers)
+
+    def follow(self, role: str, index: int) -> Growth:
+        """Count one more follower of a task's log; `unfollow` ends that."""
+        growth = self.growth.setdefault((role, index), Growth())
+        growth.followers += 1
+        return growth
+
+    def unfollow(self, role: str, index: int) -> None:
+        growth = self.growth[role, index]
+        growth.followers -= 1
+        if not growth.followers:
+            del self.growth[role, index]
 
     @property
     def attempt(self) -> int:
@@ -169,7 +197,7 @@ class Dispatcher:
         if self._plans < KEPT_PLANS:
             entry.prepared = prepared
             self._plans += 1
-        self.row.add("job", job_history.brief(entry.record))
+        self.row.add("job", job_history.change(entry.record, None))
         self._enqueue(entry)
         self.decide_soon()
 
@@ -348,8 +376,10 @@ class Dispatcher:
 
     def _heard(self, entry: Entry, news: Mapping[str, Any]) -> None:
         kind = news["event"]
-        if kind in ("grown", "noted"):
-            entry.signal.ring_soon(entry.watchers)
+        if kind == "grown":
+            entry.grown(news["role"], news["index"])
+        elif kind == "noted":
+            entry.ring_soon()
         elif kind == "started":
             entry.note = ""
             more = {**entry.record.more, "attempt": news["attempt"]}
@@ -439,6 +469,8 @@ class Dispatcher:
             self.queue.hold(Holding(entry.request, record.started or 0, entry.record.state == STOPPING))
         if record.execution_type == "STOP":
             holder.order(do="stop", id=record.id, grace=None, now=False)
+        if entry.watchers:
+            holder.order(do="watch", id=record.id, on=True)
         if entry.defect:
             holder.order(do="abort", id=record.id, reason=entry.defect)
 
@@ -512,15 +544,15 @@ class Dispatcher:
 
         kept = self.writer.do(work)
         if after.state != before.state:
-            kept.add_done_callback(lambda done: self._for(entry, self._told, entry, after, done))
+            kept.add_done_callback(lambda done: self._for(entry, self._told, entry, after, before.state, done))
         else:
             kept.add_done_callback(_ignore)
-            entry.signal.ring()
+            entry.ring()
 
-    def _told(self, entry: Entry, record: JobRecord, done: asyncio.Future[Any]) -> None:
+    def _told(self, entry: Entry, record: JobRecord, before: str, done: asyncio.Future[Any]) -> None:
         if _ignore(done):
-            self.row.add("job", job_history.brief(record))
-        entry.signal.ring()
+            self.row.add("job", job_history.change(record, before))
+        entry.ring()
 
     def _finish(self, entry: Entry, verdict: VerdictRecord) -> None:
         before = entry.record
@@ -543,10 +575,12 @@ class Dispatcher:
         after = entry.record = before.replace(**columns)
         entry.phase = SETTLING
         self.counts["ended"] += 1
-        self._spawn_finish(entry, after, columns, self._also(after, before))
+        self._spawn_finish(entry, after, before.state, columns, self._also(after, before))
         self.decide_soon()
 
-    def _spawn_finish(self, entry: Entry, after: JobRecord, columns: dict[str, Any], also: Callable[[], None] | None) -> None:
+    def _spawn_finish(
+        self, entry: Entry, after: JobRecord, before: str, columns: dict[str, Any], also: Callable[[], None] | None
+    ) -> None:
         def work() -> None:
             self.store.jobs.update(after.id, **columns)
             if also is not None:
@@ -555,14 +589,14 @@ class Dispatcher:
         def kept(done: asyncio.Future[Any]) -> None:
             if not _ignore(done):
                 if not self.ending:  # the disk is full, perhaps: the folder has the verdict, and we try again
-                    asyncio.get_running_loop().call_later(1, self._spawn_finish, entry, after, columns, also)
+                    asyncio.get_running_loop().call_later(1, self._spawn_finish, entry, after, before, columns, also)
                 return
             if self.entries.get(after.id) is entry:
                 del self.entries[after.id]
                 del self.names[after.user, after.name]
             self._tell_followers(after)
-            self.row.add("job", job_history.brief(after))
-            entry.signal.ring()
+            self.row.add("job", job_history.change(after, before))
+            entry.ring()
             self.idle.ring()
 
         try:
@@ -619,7 +653,7 @@ class Dispatcher:
         except StoreError:
             return  # we are ending
         self._tell_followers(after)
-        entry.signal.ring()
+        entry.ring()
         self.idle.ring()
         self.decide_soon()
 

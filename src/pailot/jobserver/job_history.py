@@ -7,7 +7,6 @@ import os
 from ..lifecycle.exit_table import row
 from ..lifecycle.states import FAILED, FINAL_JOB_STATES, RUNNING, STOPPED, STOPPING, SUCCEEDED, WAITING
 from ..runfolder import journal
-from ..runfolder.journal import Event
 from ..runfolder.records import Placement, TaskRecord, VerdictRecord
 from ..userruns.run_folder import JobFolder
 from .errors import NoSuchJob
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from ..runfolder.journal import Event
     from ..store.server import JobRecord
 
 _OUTCOMES = {"succeeded": SUCCEEDED, "failed": FAILED, "stopped": STOPPED, "lost": FAILED}
@@ -101,9 +101,9 @@ def events(record: JobRecord) -> list[Event]:
     """What happened to a job; one that was never started has a short story."""
     found = JobFolder(record.folder).events()
     if not found or found[0].kind != journal.SUBMITTED:
-        found.insert(0, Event(record.submitted, journal.SUBMITTED, {"name": record.name, "user": record.user}))
+        found.insert(0, journal.submitted(record.name, record.user).replace(at=record.submitted))
     if record.ended is not None and not any(event.kind == journal.ENDED for event in found):
-        found.append(Event(record.ended, journal.ENDED, {"state": record.state, "reason": record.reason}))
+        found.append(journal.ended(record.state, record.reason).replace(at=record.ended))
     return found
 
 
@@ -154,7 +154,7 @@ def _task(shown: _Attempt, state: str, placed: Placement, role: str, index: int)
             end.ended or end.at,
             end.exit_code,
             end.signal,
-            end.details.get("reason"),
+            end.reason_if_any,
             end.exit_class,
             host,
             ports,
@@ -230,6 +230,11 @@ def brief(record: JobRecord) -> dict[str, Any]:
         "started": record.started,
         "ended": record.ended,
     }
+
+
+def change(record: JobRecord, before: str | None) -> dict[str, Any]:
+    """A job whose state has changed, with the state before; None for a new one."""
+    return {**brief(record), "before": before}
 
 
 def names(records: Iterable[JobRecord]) -> list[str]:

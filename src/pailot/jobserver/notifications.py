@@ -7,7 +7,6 @@ kept in the same transaction as the change itself; whatever cannot be delivered 
 from __future__ import annotations
 
 import asyncio  # only a server loads this
-import json
 import os
 import smtplib
 import time
@@ -24,6 +23,7 @@ from ..runtime import defects
 from ..settings import BadSetting
 from ..store import StoreError
 from .signals import Signal
+from .webhooks import MAX_REPLY_BYTES, check_template, message, refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ class Notices:
         self.smtp = _address(settings["smtp"], "smtp", ("smtp", "smtps"))
         self.webhook = str(settings["webhook"])
         _address(self.webhook, "webhook", ("http", "https"))
+        self.webhook_template = check_template(str(settings["webhook_template"]))
+        self._webhook_secret = str(settings["webhook_secret"])
         self.sender = str(settings["mail_from"])
         self.first_delay = FIRST_DELAY
         self._signal = Signal()
@@ -127,16 +129,18 @@ class Notices:
         await self.writer.do(lambda: self.store.outbox.done(notice.number))
 
     def _post(self, payload: Mapping[str, Any]) -> None:
-        request = Request(  # noqa: S310  # http or https, as the settings were checked
-            self.webhook, json.dumps(payload).encode(), {"Content-Type": "application/json", "User-Agent": "pailot"}
-        )
+        made = message(self.webhook_template, self.webhook, self._webhook_secret, payload, _line(payload), time.time())
+        request = Request(made.address, made.body, made.headers)  # noqa: S310  # http or https, as the settings were checked
         try:
-            build_opener(_no_redirects()).open(request, timeout=TIMEOUT_SECONDS).close()  # what it says is of no interest
+            with build_opener(_no_redirects()).open(request, timeout=TIMEOUT_SECONDS) as reply:
+                refused = refusal(self.webhook_template, reply.read(MAX_REPLY_BYTES))
         except HTTPError as error:
             error.close()
             raise OSError(f"the webhook answers with status {error.code}") from None
         except HTTPException as error:
             raise OSError(f"the webhook's answer makes no sense: {error!r}") from None
+        if refused:
+            raise OSError(f"the webhook refuses: {refused}")
 
     def _mail(self, payload: Mapping[str, Any]) -> None:
         assert self.smtp is not None
@@ -234,12 +238,18 @@ def _payload(record: JobRecord, event: str, now: float) -> dict[str, Any]:
 
 
 def _text(payload: Mapping[str, Any]) -> str:
-    lines = [f"Your job {payload['name']} {_VERBS[payload['event']]}."]
-    if payload["reason"]:
-        lines.append(f"Why: {payload['reason']}")
-    if payload["retries"]:
-        lines.append(f"Retries so far: {payload['retries']}")
+    lines = [f"Your job {payload['name']} {_VERBS[payload['event']]}.", *_details(payload)]
     return "\n".join([*lines, "", f"pailot show {payload['job']} tells more."]) + "\n"
+
+
+def _line(payload: Mapping[str, Any]) -> str:
+    """The notice for a chat: the job with its owner, since all of a team read it."""
+    return "\n".join([f"Job {payload['job']} {_VERBS[payload['event']]}.", *_details(payload)])
+
+
+def _details(payload: Mapping[str, Any]) -> list[str]:
+    lines = [f"Why: {payload['reason']}"] if payload["reason"] else []
+    return [*lines, f"Retries so far: {payload['retries']}"] if payload["retries"] else lines
 
 
 def _address(text: str, setting: str, schemes: tuple[str, ...]) -> SplitResult | None:

@@ -28,6 +28,7 @@ from ..runfolder.removing import remove_tree
 from ..scheduling.capacity import Share
 from ..store.secrets import SecretBox
 from ..store.server import JobRecord, NameTaken, new_id
+from ..userruns import task_usage
 from ..userruns.masked_job_file import Kept
 from ..userruns.queries import describe, explain
 from ..userruns.run_folder import JobFolder
@@ -45,6 +46,7 @@ from .notifications import Notices
 from .policy import Policy
 from .reading_pool import SMALL_TEXT, ReadingPool
 from .submission import Reader, check_places, check_scripts, demand
+from .subscriptions import Watched
 from .unix_users import UnixUsers
 
 TYPE_CHECKING = False
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 JUST_SENT_SECONDS = 3600.0
+ALL_JOBS = Watched()
 SHOWN = 200
 """Of the jobs that run, and of those that wait, at a glance."""
 ID_LENGTH = 16
@@ -418,8 +421,30 @@ class Team:
         if not self.policy.may_read(caller, record):  # where its logs are is not shown to others either
             shown |= {"folder": None, "lastLines": []}
             for task in (task for role in shown["taskRoles"].values() for task in role["tasks"]):
-                task["logs"], task["failedCommand"] = {}, None
+                task["logs"], task["failedCommand"], task["usage"] = {}, None, None
         return {**shown, **more}
+
+    async def usage(self, caller: Caller | None, job: str, attempt: int | None = None) -> list[dict[str, Any]]:
+        """What each task of an attempt (the latest) uses now, and its peaks; NoSuchJob for an attempt that never was."""
+        record, number = await self._attempt_to_read(caller, job, attempt)
+        plan = await self._plan(record)
+        return await asyncio.to_thread(lambda: task_usage.of_tasks(JobFolder(record.folder), plan, number))
+
+    async def task_usage(
+        self, caller: Caller | None, job: str, role: str, index: int, attempt: int | None, points: int
+    ) -> dict[str, Any]:
+        """What a task used over time."""
+        record, number = await self._attempt_to_read(caller, job, attempt)
+        plan = await self._plan(record)
+        return await asyncio.to_thread(lambda: task_usage.of_task(JobFolder(record.folder), plan, number, role, index, points))
+
+    async def _attempt_to_read(self, caller: Caller | None, job: str, attempt: int | None) -> tuple[JobRecord, int]:
+        """A job that the caller may read, and the number of an attempt of it."""
+        record = await self.get(caller, job, details=True)
+        count = max(1, JobFolder(record.folder).attempts())
+        if attempt is not None and not 0 <= attempt < count:
+            raise NoSuchJob(f"job {record.user}~{record.name} has no attempt {attempt}")
+        return record, count - 1 if attempt is None else attempt
 
     async def journal(self, caller: Caller | None, job: str) -> list[JournalEvent]:
         """What happened to a job, oldest first."""
@@ -450,11 +475,11 @@ class Team:
         in_line = entry is not None and entry.phase == QUEUED and record.state == WAITING
         return self.floor.wait_reason(entry) if entry is not None and in_line else None
 
-    def wait_text(self, number: str) -> str:
-        """What a job in the queue waits for, in words; nothing for any other."""
+    def reason_of(self, number: str) -> Reason | None:
+        """What a job in the queue waits for; None for any other."""
         entry = self.floor.entries.get(number)
         in_line = entry is not None and entry.phase == QUEUED and entry.record.state == WAITING
-        return self.floor.queue.why(number).text if in_line else ""
+        return self.floor.wait_reason(entry) if entry is not None and in_line else None
 
     def line(self, caller: Caller) -> tuple[list[Holder], list[tuple[Holder, Reason]]]:
         """The jobs that hold a part of the machine, the largest first, and those that wait, in line; at most `SHOWN` of each.
@@ -523,9 +548,18 @@ class Team:
 
     # Following
 
-    def subscribe_jobs(self, caller: Caller, after: int | None = None) -> AsyncIterator[Event]:
-        """Changes of state of all jobs that the caller may see, from now on, or from after an event id."""
-        return subscriptions.jobs(self, caller, after)
+    def subscribe_jobs(self, caller: Caller, after: int | None = None, wanted: Watched = ALL_JOBS) -> AsyncIterator[Event]:
+        """Changes of state of the jobs that the caller may see and wants, from now on, or from after an event id.
+
+        They come in bursts, at most four a second; of a job that changed several times in between, the last is told.
+        """
+        return subscriptions.jobs(self, caller, after, wanted)
+
+    def subscribe_list(
+        self, caller: Caller, after: int | None = None, wanted: Watched = ALL_JOBS
+    ) -> AsyncIterator[tuple[int, list[Event] | None]]:
+        """The same, one burst at a time, with the id to go on from; None: too much was missed, look at everything again."""
+        return subscriptions.changes(self, caller, after, wanted)
 
     def subscribe_job(self, caller: Caller | None, job: str, after: int | None = None) -> AsyncIterator[Event]:
         """A job as it is now, then what happens to it, to its end: `job`, `task` and one `end` event."""
@@ -550,6 +584,10 @@ class Team:
         job. The last piece has `ended`.
         """
         return subscriptions.log(self, caller, job, role, index, attempt, task_attempt, stream, offset, after)
+
+    def begin_of_log(self, record: JobRecord, role: str, index: int, stream: str = "all") -> str:
+        """Where `subscribe_log` begins by default, as its `after`: with the latest attempt of the task."""
+        return subscriptions.begin_of_log(self, record, role, index, stream)
 
     # Code
 

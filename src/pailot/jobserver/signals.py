@@ -19,8 +19,8 @@ KEPT = 4_000
 
 CROWD = 20
 SECONDS_A_WATCHER = 0.001
-"""Beyond a crowd of watchers, news that comes often waits this long for more: otherwise 500 followers of one log keep the whole
-server busy, and new connections wait."""
+"""Beyond a crowd of watchers, they are woken at most once in this time: otherwise 500 followers of one log keep the whole
+server busy, and new connections wait. News after a longer silence is told at once."""
 
 
 class Signal:
@@ -30,16 +30,22 @@ class Signal:
         self.count = 0
         self._next: asyncio.Future[None] | None = None
         self._soon: asyncio.TimerHandle | None = None
+        self._rung = 0.0
 
     def ring_soon(self, watchers: int) -> None:
-        """At once for a few; for many once for all that happens within a moment, the longer the more they are."""
+        """At once for a few; for many at most once in a while, which is the longer the more they are."""
         if watchers <= CROWD:
             self.ring()
         elif self._soon is None:
-            self._soon = asyncio.get_running_loop().call_later(capped(watchers * SECONDS_A_WATCHER), self.ring)
+            silence = time.monotonic() - self._rung
+            if silence >= watchers * SECONDS_A_WATCHER:
+                self.ring()
+            else:
+                self._soon = asyncio.get_running_loop().call_later(capped(watchers * SECONDS_A_WATCHER - silence), self.ring)
 
     def ring(self) -> None:
         self.count += 1
+        self._rung = time.monotonic()
         if self._soon is not None:
             self._soon.cancel()
             self._soon = None
@@ -55,6 +61,24 @@ class Signal:
                 self._next = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._next)
         return self.count
+
+
+class Growth:
+    """The log of one task, for those who follow it."""
+
+    def __init__(self) -> None:
+        self.signal = Signal()
+        self.followers = 0
+        self.looks: dict[Any, Any] = {}
+        """What followers have found since the last sign: a thousand of them look once."""
+        self._looked = 0
+
+    def fresh_looks(self) -> dict[Any, Any]:
+        """What was found since the last sign, to be added to."""
+        if self._looked != self.signal.count:
+            self.looks.clear()
+            self._looked = self.signal.count
+        return self.looks
 
 
 class Row:

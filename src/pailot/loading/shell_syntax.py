@@ -1,7 +1,7 @@
 """Would bash read the scripts of a job? `bash -n` on each distinct one, told at the command of the job file.
 
-Only bash knows bash, so it is asked; it runs nothing, has no variables, little memory and little time, and sees a word in
-place of each secret. That it crashes, or is not there, says nothing about the job.
+Only bash knows bash, so it is asked, but for scripts of plain words. It runs nothing, has no variables, little memory and little
+time, and sees a word in place of each secret. That it crashes, or is not there, says nothing about the job.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ..planning.command_places import SCRIPTS, at_line, commands_in
 from ..protocol.problems import Finding, InvalidJob, in_order
 from ..protocol.templates import replace_secrets
 from ..values import Value
+from .plain_scripts import is_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def checked(job: Job, plan: Plan, *, runs_here: bool) -> Plan:
 
 def are_known_to_be_right(plan: Plan) -> bool:
     """Whether all scripts of a plan were looked at before, and nothing was said of them. Starts no process."""
-    return all(_remembered.get(text) == () for text, _, _ in _distinct(plan, complete=True))
+    return all(is_plain(text) or _remembered.get(text) == () for text, _, _ in _distinct(plan, complete=True))
 
 
 def with_what_bash_says(invalid: InvalidJob) -> Sequence[Problem]:
@@ -85,7 +86,7 @@ def findings(job: Job, plan: Plan, *, runs_here: bool, complete: bool = True) ->
     found: list[Finding] = []
     until = time.monotonic() + MOST_SECONDS
     for text, role, script in _distinct(plan, complete=complete):
-        complaints = _complaints(text)
+        complaints = () if is_plain(text) else _complaints(text)
         if complaints:
             commands = commands_in(job, role, script)
             found += [_finding(job, text, each, commands, until, runs_here=runs_here) for each in complaints]

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from ..client.api import find
 from ..client.errors import NotTheApi
+from ..client.loopback import is_loopback
 from ..engines.preparation.workdir import PRIVATE
 from ..errors import NoSuchRun
 from ..sdk.client import Client
@@ -144,8 +145,7 @@ def _find(url: str) -> tuple[int, str]:
 
 def is_here(url: str) -> bool:
     """Whether a server is on this machine, and sees the same files."""
-    host = urlsplit(url).hostname or ""
-    return host in ("localhost", "::1") or host.startswith("127.")
+    return is_loopback(urlsplit(url).hostname or "")
 
 
 def is_shared(path: str) -> bool:

@@ -3,6 +3,7 @@
 
 import { html, render, useEffect, useState } from "./vendor/preact.js";
 import { get, keepSecret, news, pageSecret, remove, send } from "./lib/api.js";
+import { KeysHelp, useGlobalKeys } from "./lib/keys.js";
 import { go, onClick, watch } from "./lib/router.js";
 import { safeNext } from "./lib/format.js";
 import { startLanguage, t } from "./lib/words.js";
@@ -84,8 +85,16 @@ function Top({ me, onOut }) {
     <nav aria-label="Pailot">
       ${entries.map(([to, word]) => html`<a href=${to} aria-current=${path === to || path.startsWith(`${to}/`) || (to === "/jobs" && path === "/") ? "page" : undefined}>${word}</a>`)}
     </nav>
-    ${alerts > 0 && html`<a href="/alerts" class="warning">! ${alerts} ${t("alerts")}</a>`}
-    <a href="/account">${me.user}</a>
+    <form role="search" onSubmit=${(/** @type {SubmitEvent} */ event) => {
+      event.preventDefault();
+      const field = /** @type {HTMLInputElement} */ (document.getElementById("goto")), wish = field.value.trim();
+      field.value = "";
+      field.blur();
+      if (wish.includes("~")) go(`/jobs/${encodeURIComponent(wish)}`);
+      else if (wish) go(`/jobs?all=1&q=${encodeURIComponent(wish)}`);
+    }}><input id="goto" class="goto" type="search" placeholder=${t("gotoHint")} aria-label=${t("goto")} /></form>
+    ${alerts > 0 && html`<a href="/alerts" class="bell" aria-label=${`${alerts} ${t("alerts")}`}><span aria-hidden="true">⚠ ${alerts}</span></a>`}
+    <a class="me" href="/account">${me.user}</a>
     <button class="quiet" onClick=${out}>${t("logout")}</button>
   </header>`;
 }
@@ -95,6 +104,8 @@ function App() {
   const [me, setMe] = useState(/** @type {Me | null | undefined} */ (undefined));
   const [over, setOver] = useState(false);
   const [line, setLine] = useState(true);
+  const [help, setHelp] = useState(false);
+  useGlobalKeys({ onHelp: () => setHelp(true) });
   useEffect(() => {
     const code = new URLSearchParams(location.hash.slice(1)).get("code");
     const begin = async () => {
@@ -127,6 +138,7 @@ function App() {
     <${Top} me=${me} onOut=${() => setMe(null)} />
     ${!line && html`<div class="lost" role="status">${t("lineLost")}</div>`}
     <main id="content"><${View} me=${me} path=${path === "/login" ? "/jobs" : path} /></main>
+    ${help && html`<${KeysHelp} onClose=${() => setHelp(false)} />`}
     ${over && html`<${Login} overlay=${true} user=${me.user} onDone=${entered} />`}`;
 }
 

@@ -10,6 +10,7 @@ import warnings
 from ..data.filesystems import shown
 from ..engines.registry import check, traits
 from ..errors import suggestion
+from ..runfolder import journal
 from ..runfolder.removing import remove_tree
 from ..sdk.builders import TaskRole
 from ..sdk.job import Job
@@ -236,7 +237,7 @@ class Processor:
             client = session.client()
             run = client.run(job, code=sent, progress=not quiet) if client else self._run(job, engine)
             if packed is not None and isinstance(run.view, LocalView):
-                run.view.note("code", sha256=packed.sha256, size=packed.size, packed=packed.is_new)
+                run.view.note(journal.code_packed(packed.sha256, packed.size, is_new=packed.is_new))
             return TrainingJob(run, wanted.description, client)
 
     def _job(self, wanted: _Wanted, code: str | None, listed: str | None, *, sent: bool) -> Job:

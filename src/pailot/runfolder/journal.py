@@ -6,6 +6,7 @@ Any number of processes may append at once. A line that a crash has torn is no e
 from __future__ import annotations
 
 import os
+from time import time
 
 from ..values import Value
 from . import careful_files, layout
@@ -14,9 +15,10 @@ from .records import is_exit_class, is_lines, is_moment, is_number, is_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from ..lifecycle.completion import Verdict
     from .records import Check, TaskRecord
 
 SUBMITTED = "submitted"
@@ -24,6 +26,8 @@ WAITING = "waiting"
 STARTED = "started"
 RESUMED = "resumed"
 STATE = "state"
+TASK_STARTED = "task-started"
+"""Told of a retry, and of a task that began later than its attempt of the job; all others began with that."""
 TASK_RETRY = "task-retry"
 TASK_HELD = "task-held"
 TASK_ENDED = "task-ended"
@@ -33,12 +37,15 @@ PROGRESS = "progress"
 INTERRUPT = "interrupt"
 """Told to watchers only: a key or a signal asks to stop."""
 ENDED = "ended"
+CODE = "code"
 
 _CHECKS: Mapping[str, Check] = {
     "reason": is_text, "class": is_exit_class, "lastLines": is_lines, "role": is_text, "index": is_number, "until": is_moment,
-    "seconds": is_moment,
+    "seconds": is_moment, "started": is_moment, "ended": is_moment, "attempt": is_number, "exitCode": is_number,
+    "taskAttempt": is_number,
 }  # fmt: skip
 _NEEDED = {
+    TASK_STARTED: ("role", "index", "attempt"),
     TASK_RETRY: ("role", "index", "attempt", "of", "reason"),
     TASK_HELD: ("role", "index", "reason", "until"),
     TASK_ENDED: ("role", "index"),
@@ -77,6 +84,11 @@ class Event(Value):
     def to_json(self) -> dict[str, Any]:
         return {"at": self.at, "event": self.kind, **self.details}
 
+    def masked(self, mask: Callable[[str], str]) -> Event:
+        """Return it with its only free text masked; logs are masked where they are written."""
+        reason = self.details.get("reason")
+        return self.replace(details={**self.details, "reason": mask(reason)}) if isinstance(reason, str) else self
+
     @property
     def task(self) -> tuple[str, int] | None:
         """Role and index of the task that it happened to, if it was one."""
@@ -104,6 +116,20 @@ class Event(Value):
     @property
     def reason(self) -> str:
         return str(self.details.get("reason") or "")
+
+    @property
+    def reason_if_any(self) -> str | None:
+        return self.details.get("reason")
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the user was to be told when the tasks were started."""
+        return self.details.get("notes") or ()
+
+    @property
+    def times(self) -> int:
+        """How often a stop was asked for."""
+        return int(self.details.get("times") or 0)
 
     @property
     def state(self) -> str:
@@ -162,7 +188,80 @@ class Event(Value):
         return self.details.get("ended")
 
 
-def details_of_end(end: TaskRecord | None) -> dict[str, Any]:
+# The events that we write. Each says what it has to be made of; no other module spells a key of the journal.
+
+
+def submitted(name: str, user: str) -> Event:
+    return Event(time(), SUBMITTED, {"name": name, "user": user})
+
+
+def waiting(reason: str) -> Event:
+    """A run waits for something, or its user should know something."""
+    return Event(time(), WAITING, {"reason": reason})
+
+
+def started(attempt: int, tasks: int, notes: Sequence[str] = (), *, resumed: bool = False) -> Event:
+    """The tasks of an attempt were started, or are followed again; `notes` are for the user."""
+    details: dict[str, Any] = {"attempt": attempt, "tasks": tasks}
+    return Event(time(), RESUMED if resumed else STARTED, {**details, "notes": list(notes)} if notes else details)
+
+
+def state(name: str, reason: str | None) -> Event:
+    """What the server of a run says of its state."""
+    return Event(time(), STATE, {"state": name, "reason": reason})
+
+
+def stopping(why: str, *, now: bool) -> Event:
+    return Event(time(), STOPPING, {"why": why, "now": now})
+
+
+def task_started(role: str, index: int, attempt: int) -> Event:
+    """An attempt of a task has begun."""
+    return Event(time(), TASK_STARTED, {"role": role, "index": index, "attempt": attempt})
+
+
+def task_retry(told: Mapping[str, Any]) -> Event:
+    """A task is tried again, as its shim told it."""
+    return Event(time(), TASK_RETRY, {key: value for key, value in told.items() if key != "event"})
+
+
+def task_held(told: Mapping[str, Any]) -> Event:
+    """A failed task is kept for inspection, as its shim told it."""
+    return Event(time(), TASK_HELD, {key: value for key, value in told.items() if key != "event"})
+
+
+def task_ended(role: str, index: int, attempt: int, end: TaskRecord | None) -> Event:
+    """A task has ended in an attempt of the job; how, if that is known."""
+    return Event(time(), TASK_ENDED, {"role": role, "index": index, "attempt": attempt, **_details_of_end(end)})
+
+
+def job_retry(attempt: int, reason: str, why: str, seconds: float = 0, decided: Verdict | None = None) -> Event:
+    """A job is tried again with an attempt, after a pause; `decided` names the task that ended the attempt before."""
+    details: dict[str, Any] = {"attempt": attempt, "seconds": seconds, "reason": reason, "why": why}
+    if decided is not None:
+        details |= {"role": decided.role, "index": decided.index, "exitCode": decided.exit_code}
+    return Event(time(), JOB_RETRY, details)
+
+
+def progress(moved: Mapping[str, Any]) -> Event:
+    """How far an input or an output is; `moved` is what `Progress` writes of itself."""
+    return Event(time(), PROGRESS, moved)
+
+
+def interrupted(times: int) -> Event:
+    return Event(time(), INTERRUPT, {"times": times})
+
+
+def code_packed(sha256: str, size: int, *, is_new: bool) -> Event:
+    """The code of a run was packed into an archive, or was found packed."""
+    return Event(time(), CODE, {"sha256": sha256, "size": size, "packed": is_new})
+
+
+def ended(state: str, reason: str) -> Event:
+    return Event(time(), ENDED, {"state": state, "reason": reason})
+
+
+def _details_of_end(end: TaskRecord | None) -> dict[str, Any]:
     """What the journal says of the end of a task, beside the task itself."""
     if end is None:
         return {}
@@ -172,6 +271,11 @@ def details_of_end(end: TaskRecord | None) -> dict[str, Any]:
         "ended": end.ended,
     }  # fmt: skip
     return told if end.attempt is None else {**told, "taskAttempt": end.attempt}
+
+
+def ended_try(end: TaskRecord) -> dict[str, Any]:
+    """What the journal says, in the retry that follows, of the attempt of a task that has failed."""
+    return {"exitCode": end.exit_code, "signal": end.signal, "started": end.started, "ended": end.ended}
 
 
 def read(run: str) -> list[Event]:

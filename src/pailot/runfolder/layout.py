@@ -68,6 +68,8 @@ CONTAINER = "container.json"
 CONTAINER_HOME = "home"
 SHIM_ERROR = "shim-error"
 SRUN_LOG = "srun.log"
+USAGE = "usage"
+"""What the task used over time. Written anew when it is full; until then it only grows."""
 WORK = "work"
 
 # The folder of an attempt of a task.

@@ -111,6 +111,7 @@ _NEEDED = {
     layout.JOURNAL: ("at", "event"),
 }
 _NEEDED_OF_EVENT = {
+    "task-started": ("role", "index", "attempt"),
     "task-retry": ("role", "index", "attempt", "of", "reason"),
     "task-held": ("role", "index", "reason", "until"),
     "task-ended": ("role", "index"),

@@ -245,6 +245,10 @@ class TaskRecord(Record):
     started: float | None = None
     ended: float | None = None
     max_rss_kb: int = 0
+    """The most memory that one process of the task had."""
+    peak_memory_kb: int = 0
+    """The most memory that the task had at one time, as far as that was seen; in all its attempts."""
+    cpu_seconds: float | None = None
     exit_class: Mapping[str, Any] | None = None
     """OpenPAI's class of this end: code, phrase, type, reaction."""
     last_lines: list[str] = []
@@ -254,13 +258,13 @@ class TaskRecord(Record):
     """Until when a failed task is kept for inspection; only in held.json."""
 
     _needed = ("outcome",)
-    _rare = ("give_up", "until", "failed_at")
+    _rare = ("give_up", "until", "failed_at", "peak_memory_kb", "cpu_seconds")
     _keys = {"exit_class": "class"}
     _checks = {
         "outcome": is_text, "exit_code": is_number, "signal": is_number, "phase": is_text, "reason": is_text, "stop": is_text,
         "give_up": is_flag, "disk_full": is_flag, "out_of_memory": is_flag, "attempt": is_number, "started": is_moment,
-        "ended": is_moment, "max_rss_kb": is_number, "exit_class": is_exit_class, "last_lines": is_lines, "until": is_moment,
-        "failed_at": is_place_in_script,
+        "ended": is_moment, "max_rss_kb": is_number, "peak_memory_kb": is_number, "cpu_seconds": is_moment,
+        "exit_class": is_exit_class, "last_lines": is_lines, "until": is_moment, "failed_at": is_place_in_script,
     }  # fmt: skip
 
     def task_end(self, role: str, index: int) -> TaskEnd:
@@ -315,6 +319,28 @@ class VerdictRecord(Record):
     def retried(self) -> int:
         """How often the job was tried again, counted against its limit or not."""
         return sum(self.retries.values())
+
+
+class KeeperError(Record):
+    """keeper-error.json: why the keeper of a server could not drive a run on."""
+
+    reason: str = ""
+    defect: bool = False
+    """Whether the fault is Pailot's own."""
+    at: float | None = None
+
+    _checks = {"reason": is_text, "defect": is_flag, "at": is_moment}
+
+
+class CgroupRecord(Record):
+    """cgroup.json: the control groups of a task."""
+
+    folders: list[str]
+    mark: str = ""
+    """By which a copy of the folder is told from the original."""
+
+    _needed = ("folders",)
+    _checks = {"folders": is_lines, "mark": is_text}
 
 
 class HandedOn(Record):

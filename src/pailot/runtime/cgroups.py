@@ -9,9 +9,11 @@ import errno
 import os
 import time
 
-from ..runfolder import layout
-from ..runfolder.atomic_json import read_record
 from ..values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _PERIOD = 100_000  # microseconds, the kernel's own default
 _LEAST_QUOTA = 1_000  # the kernel refuses less
@@ -84,13 +86,23 @@ class Cgroup(Value):
             pause = min(pause * 2, 0.05)
 
 
-def clean_up(folder: str) -> None:
-    """After a shim that was killed: end what is left in the groups that its task's folder names, and remove them."""
-    record = read_record(os.path.join(folder, layout.CGROUP))
-    if record:
-        group = Cgroup(tuple(record["folders"]))
-        group.kill()
-        group.remove()
+def folders_of(pid: int) -> list[str]:
+    """The groups of another process, a container's for instance; none that it shares with us, or that hold the whole machine."""
+    theirs, ours = (_own_groups(_read(f"/proc/{each}/cgroup")) for each in (pid, "self"))
+    found = []
+    for mounted_root, mount_point, kind, options in _mounts(_read("/proc/self/mountinfo")):
+        for controller in ("",) if kind == "cgroup2" else ("memory", "cpu", "cpuacct", "pids"):
+            path = theirs.get(controller, "/")
+            if (kind == "cgroup2" or controller in options) and path not in ("/", ours.get(controller)):
+                found.append(_below(mounted_root, mount_point, path))
+    return [folder for folder in dict.fromkeys(found) if folder and os.path.isdir(folder)]
+
+
+def clean_up(folders: Sequence[str]) -> None:
+    """After a shim that was killed: end what is left in its groups, and remove them."""
+    group = Cgroup(tuple(folders))
+    group.kill()
+    group.remove()
 
 
 class Limits(Value):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from ..runfolder import layout
-from ..runfolder.atomic_json import read_record
+from ..runfolder.engine_records import ContainerRecord
+from ..runfolder.records import CgroupRecord
 from . import cgroups, processes
 
 TYPE_CHECKING = False
@@ -19,7 +20,9 @@ def clean_up(folder: str, *, wait: bool = True) -> None:
     """End and remove the control groups and the container of a task whose shim is gone; `wait` until that is done."""
     if not _is_original(folder):
         return
-    cgroups.clean_up(folder)
+    group = CgroupRecord.read(os.path.join(folder, layout.CGROUP))
+    if group is not None:
+        cgroups.clean_up(group.folders)
     if os.path.exists(os.path.join(folder, layout.CONTAINER)):
         from . import container_shim
 
@@ -28,14 +31,12 @@ def clean_up(folder: str, *, wait: bool = True) -> None:
 
 def _is_original(folder: str) -> bool:
     """Whether this is the folder that the shim worked in: a copy of it names what may still be in use."""
-    for name in (layout.CGROUP, layout.CONTAINER):
-        record = read_record(os.path.join(folder, name)) or {}
-        try:
-            if record.get("mark", "") not in ("", processes.mark(os.path.join(folder, layout.CLAIM))):
-                return False
-        except OSError:
-            continue  # never claimed
-    return True
+    group, container = CgroupRecord.read(os.path.join(folder, layout.CGROUP)), ContainerRecord.of(folder)
+    marks = {each.mark for each in (group, container) if each is not None and each.mark}
+    try:
+        return marks <= {processes.mark(os.path.join(folder, layout.CLAIM))}
+    except OSError:
+        return True  # never claimed
 
 
 def clean_up_all(folders: Sequence[str]) -> Found:

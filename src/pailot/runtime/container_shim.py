@@ -13,7 +13,8 @@ import time
 
 from ..lifecycle import exit_classes
 from ..runfolder import careful_files, layout
-from ..runfolder.atomic_json import read_record, write_record
+from ..runfolder.atomic_json import write_record
+from ..runfolder.engine_records import ContainerRecord
 from ..runfolder.masking import mask_text
 from . import container_init, docker_api, script_reading
 from .shim import FAILED, LEFTOVER_SECONDS, SUCCEEDED, Shim, with_secrets
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from ..runfolder.records import TaskRecord
     from .task_spec import Task
+    from .usage_sampling import Measured
 
 LOST = "lost"
 ENGINE_SECONDS = 20.0
@@ -65,6 +67,8 @@ class ContainerShim(Shim):
         """Whether its first process said that it ends by itself."""
         self.began = 0.0
         self.signalled_outside: bool | None = None
+        self.first_pid = 0
+        """The container's first process, by its number on this machine; 0 until the engine was asked, -1 if it does not say."""
         self.end: exit_classes.End | None = None
         self.last: tuple[str, exit_classes.End] | None = None
 
@@ -103,12 +107,10 @@ class ContainerShim(Shim):
         self.shell = self.lost = self.unstarted = ""
         self.kills, self.asked, self.gone, self.over = 0, False, False, False
         self.began, self.signalled_outside = time.time(), None
+        self.first_pid = 0
         self.client_status = None
-        write_record(
-            os.path.join(self.task.folder, layout.CONTAINER),
-            {"command": list(made.command), "name": self.name, "memory": made.memory_folder, "mark": self.mark},
-            durable=False,
-        )
+        record = ContainerRecord(list(made.command), self.name, made.memory_folder, self.mark)
+        write_record(os.path.join(self.task.folder, layout.CONTAINER), record.to_json(), durable=False)
         careful_files.write_new(self.inside_folder, "inside.sh", container_init.SCRIPT.encode())
         self._open_pipes()
         inside_words = [
@@ -391,6 +393,43 @@ class ContainerShim(Shim):
     def _in_other_words(self, outcome: str) -> str:
         return self.lost if outcome == LOST else self.unstarted if outcome == FAILED else ""
 
+    def _processor_time(self) -> float | None:
+        return None  # what this process has collected are the engine's own commands
+
+    def _measured(self) -> Measured | None:
+        if self.first_pid <= 0:
+            if self.first_pid == 0 and self.shell and not self.gone:
+                self._ask_for_first_pid()
+            return None
+        from . import cgroups, usage_sampling
+
+        folders = cgroups.folders_of(self.first_pid)
+        group = usage_sampling.Group(folders) if folders else None
+        return usage_sampling.measure(lambda: usage_sampling.pids_below(self.first_pid), group, 0.0)
+
+    def _ask_for_first_pid(self) -> None:
+        """Begin to ask the engine; the answer is there at the next sample."""
+        self.first_pid = -1
+        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            pid = _spawn([*self._container.command, "inspect", "--format", "{{.State.Pid}}", self.name], -1, writer)
+        except OSError:
+            os.close(reader)
+            return
+        finally:
+            os.close(writer)
+
+        def hear(status: int) -> None:
+            try:
+                said = os.read(reader, 64).strip().decode("ascii", "replace")
+            except BlockingIOError:
+                said = ""
+            os.close(reader)
+            if status == 0 and _is_number(said) and int(said) > 1:
+                self.first_pid = int(said)
+
+        self.commands[pid] = hear
+
     def _was_signalled(self) -> bool:
         """Whether the engine sent a signal to the container on request: a task may send the same one from inside.
 
@@ -510,11 +549,11 @@ class ContainerShim(Shim):
 
 def clean_up(folder: str, *, wait: bool) -> None:
     """After a shim that was killed: its container has heard of that and ends by itself; this makes sure."""
-    record = read_record(os.path.join(folder, layout.CONTAINER))
-    if not record:
+    record = ContainerRecord.of(folder)
+    if record is None:
         return
     try:
-        pid = _spawn([*record["command"], "rm", "--force", "--volumes", record["name"]], -1)
+        pid = _spawn([*record.command, "rm", "--force", "--volumes", record.name], -1)
         if wait:
             os.waitpid(pid, 0)
     except OSError:
@@ -523,8 +562,8 @@ def clean_up(folder: str, *, wait: bool) -> None:
 
 def entering(task_folder: str, attempt_folder: str, wanted: str | None, *, terminal: bool) -> list[str] | None:
     """The command that opens a shell in a task's container, with its variables; None for a task without one."""
-    record = read_record(os.path.join(task_folder, layout.CONTAINER))
-    if not record:
+    record = ContainerRecord.of(task_folder)
+    if record is None:
         return None
     script = (
         'for each in "$2/main.env" "$1/main.env" "$2/start.env" "$1/start.env"; do '
@@ -533,9 +572,9 @@ def entering(task_folder: str, attempt_folder: str, wanted: str | None, *, termi
         "shell=sh; ! command -v bash >/dev/null || shell=bash; "
         'if [ -n "$3" ]; then exec $shell -c "$3"; else exec $shell -i; fi'
     )
-    words = [*record["command"], "exec", "--interactive", *(["--tty"] if terminal else []), record["name"]]
+    words = [*record.command, "exec", "--interactive", *(["--tty"] if terminal else []), record.name]
     inside = os.path.join(attempt_folder, INSIDE)
-    return [*words, "/bin/sh", "-c", script, "sh", inside, record["memory"] or inside, wanted or ""]
+    return [*words, "/bin/sh", "-c", script, "sh", inside, record.memory or inside, wanted or ""]
 
 
 def _spawn(words: Sequence[str], errors: int, output: int = -1) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 
 def daemonize(streams: Iterable[int] = (0, 1, 2)) -> None:
@@ -21,3 +22,23 @@ def daemonize(streams: Iterable[int] = (0, 1, 2)) -> None:
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for descriptor in streams:
         os.dup2(null, descriptor)
+
+
+def apart(work: Callable[[int], object]) -> int:
+    """Run `work(fd)` in a detached process that outlives this one. Returns the read end of a pipe whose write end is `fd`."""
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.close(reader)
+            daemonize()
+            work(writer)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writer)
+    os.waitpid(pid, 0)
+    return reader

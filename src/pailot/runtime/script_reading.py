@@ -8,12 +8,10 @@ cannot take this means away.
 
 from __future__ import annotations
 
-import array
 import fcntl
 import os
 import re
 import signal
-import termios
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,17 +74,22 @@ class Reading:
 
     def finish(self) -> Reached | None:
         """How far bash came, once it has ended; None where that does not tell of a command."""
-        unread = array.array("i", [0])
-        fcntl.ioctl(self.reader, termios.FIONREAD, unread)
+        unread = self._unread()
         os.close(self.reader)
         if self.descriptor >= 0:
             self.close_writer()
         if not self.begun:
             self._take_the_name()
-        read = self.data[: len(self.data) - len(self.left) - unread[0]]
+        read = self.data[: len(self.data) - len(self.left) - unread]
         if read.endswith(_END):
             return Reached(read.count(b"\n"), to_the_end=True)
         return Reached(read.count(b"\n"), to_the_end=False) if read.endswith(b"\n") else None
+
+    def _unread(self) -> int:
+        try:
+            return len(os.read(self.reader, len(self.data)))
+        except BlockingIOError:
+            return 0
 
 
 class Reached:

@@ -16,11 +16,11 @@ import time
 from .. import credentials
 from ..lifecycle import exit_classes, retry
 from ..lifecycle.waits import milliseconds
-from ..runfolder import careful_files, layout
+from ..runfolder import careful_files, journal, layout
 from ..runfolder.atomic_json import claim, free_reserve, is_full, write_record
 from ..runfolder.logs import tail
 from ..runfolder.masking import mask_text, text_masker
-from ..runfolder.records import StopRecord, TaskRecord
+from ..runfolder.records import CgroupRecord, StopRecord, TaskRecord
 from ..runfolder.stop_reason import claim_stop
 from . import cgroups, processes, script_reading
 from .output import Output
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .task_spec import Task
+    from .usage_sampling import Measured
 
 LEFTOVER_SECONDS = 2.0
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
@@ -42,6 +43,9 @@ REFERENCE = r"<% \$secrets\.[\s\S]+? %>"
 """What stands in a script for a secret."""
 LAST_LINES = 10
 LONGEST_REASON = 500
+SAMPLE_SECONDS = 5.0
+"""How often it is measured what the task uses (`usage_sampling`)."""
+_NEVER = float("inf")
 FOREIGN_SECONDS = 0.25
 """Who signals a whole tree of processes may reach us a little after the task."""
 SUCCEEDED, FAILED, STOPPED = "succeeded", "failed", "stopped"
@@ -58,6 +62,12 @@ class Shim:
         self.pid = 0
         self.status: int | None = None
         self.usage_kb = 0
+        self.ended_cpu_seconds = 0.0
+        """Processor time of the processes of this attempt that were collected."""
+        self.next_sample = _NEVER
+        self.began = 0.0
+        self.group: Any = None
+        self.sampler: Any = None
         self.recorded: TaskRecord | None = None
         self.kept: frozenset[int] = frozenset()
         self.terminated = False
@@ -132,7 +142,9 @@ class Shim:
                 return end
             self.attempt += 1
             seconds = retry.delay(self.attempt, self.task.retry_delay, int.from_bytes(os.urandom(2), "big") / 65536)
-            self.teller.event("retry", attempt=self.attempt, of=self.task.retries, seconds=seconds, reason=end.reason)
+            self.teller.event(
+                "retry", attempt=self.attempt, of=self.task.retries, seconds=seconds, reason=end.reason, **journal.ended_try(end)
+            )
             self._wait(lambda: bool(self._stop()), seconds)
 
     def _run_attempt(self) -> TaskRecord:
@@ -146,7 +158,8 @@ class Shim:
                 from .rights import PRIVATE_MODE, give
 
                 give(task.checkpoint, task.owner, PRIVATE_MODE)  # the way to it is open to all
-        began = time.time()
+        began = self.began = time.time()
+        self.ended_cpu_seconds = 0.0
         self.kept, self.terminated, self.failed_at = frozenset(), False, {}
         environment = {
             **task.environment,
@@ -162,15 +175,18 @@ class Shim:
         if group:
             # Whoever finds this shim killed can still clean up after it.
             write_record(
-                os.path.join(task.folder, layout.CGROUP), {"folders": list(group.folders), "mark": self.mark}, durable=False
+                os.path.join(task.folder, layout.CGROUP), CgroupRecord(list(group.folders), self.mark).to_json(), durable=False
             )
             if group.problem:
                 self.output.line(f"pailot: {group.problem}")
+        self.group = group
+        self.next_sample = time.monotonic() + SAMPLE_SECONDS
         try:
             phase, end = self._run_phases(environment, group)
             memory_kill = self._out_of_memory(group)
         finally:
             self._end_everything()
+            self.next_sample = _NEVER
             self._forget_scripts_in_memory()
             self.output.close()
             if group:
@@ -378,6 +394,10 @@ class Shim:
             reason = self.broken or (
                 f"{what}{exit_classes.words(end)}" + (" because it used more memory than it asked for" if memory_kill else "")
             )
+        ended = time.time()
+        cpu_seconds = self._processor_time()
+        if self.sampler is not None:
+            cpu_seconds = self.sampler.finish(self.attempt, ended, cpu_seconds, self.usage_kb)
         record = TaskRecord(
             outcome=FAILED if self.broken else outcome,
             exit_code=end.exit_code,
@@ -389,8 +409,10 @@ class Shim:
             out_of_memory=memory_kill,
             attempt=self.attempt,
             started=began,
-            ended=time.time(),
+            ended=ended,
             max_rss_kb=self.usage_kb,
+            peak_memory_kb=0 if self.sampler is None else self.sampler.peak.memory_kb,
+            cpu_seconds=None if cpu_seconds is None else round(cpu_seconds, 3),
             exit_class=None if self.broken else classified.to_json(),  # OpenPAI knows no end by a full disk
             last_lines=text.splitlines()[-LAST_LINES:],
             failed_at=self.failed_at.get(phase) if outcome == FAILED and not self.broken else None,
@@ -463,9 +485,15 @@ class Shim:
             self._reap()
             if done():
                 return
-            left = None if deadline is None else deadline - time.monotonic()
+            now = time.monotonic()
+            left = None if deadline is None else deadline - now
             if left is not None and left <= 0:
                 return
+            if self.next_sample != _NEVER:
+                if now >= self.next_sample:
+                    self.next_sample = now + SAMPLE_SECONDS
+                    self._take_sample()
+                left = self.next_sample - now if left is None else min(left, self.next_sample - now)
             self._serve(left)
 
     def _wait_for_all(self, seconds: float) -> None:
@@ -504,6 +532,7 @@ class Shim:
                 return
             if pid == 0:
                 return
+            self.ended_cpu_seconds += usage.ru_utime + usage.ru_stime
             if pid == self.pid:
                 self.status = status
                 self.usage_kb = max(self.usage_kb, usage.ru_maxrss)
@@ -512,6 +541,28 @@ class Shim:
 
     def _collected(self, pid: int, status: int) -> None:
         """Another child ended."""
+
+    # What the task uses
+
+    def _take_sample(self) -> None:
+        from . import usage_sampling  # a task that ends before its first sample pays nothing for them
+
+        if self.sampler is None:
+            self.sampler = usage_sampling.Sampler(self.task.folder, self.task.environment)
+        measured = self._measured()
+        if measured is not None:
+            self.sampler.take(self.attempt, self.began, time.time(), measured)
+
+    def _measured(self) -> Measured | None:
+        """What the task uses now; None where that is not known yet."""
+        from . import usage_sampling
+
+        group = usage_sampling.Group(self.group.folders) if self.group else None
+        return usage_sampling.measure(lambda: processes.descendants(self.me), group, self.ended_cpu_seconds)
+
+    def _processor_time(self) -> float | None:
+        """Processor time of the attempt that has ended, as far as it is known without samples."""
+        return self.ended_cpu_seconds
 
     def _new_stream(self, stream: str) -> tuple[int, int]:
         """The two ends of what a task prints into."""

@@ -7,6 +7,7 @@ import time
 
 from ..errors import PailotError
 from ..protocol.problems import InvalidJob
+from .auditing import action_of, entry_of
 from .auth import NOBODY
 from .errors import response_of
 from .page import Page
@@ -65,16 +66,18 @@ class App:
             if site.limiter:
                 site.limiter.take("all", counted(request.client))
             request.caller = await site.gate.admit(request, route.auth)
+            self._audit(route, request, status)
             await route.socket(socket)
             await socket.close()
         except TooMany as error:
             status = await self._refuse(socket, error.response())
         except (HttpError, InvalidJob, PailotError) as error:
             status = await self._refuse(socket, response_of(error))
+            self._audit(route, request, status)
         except asyncio.CancelledError:  # the server is closing
             await socket.close(TRY_LATER)
         except Exception as error:  # noqa: BLE001, RUF100  # a defect of ours is an answer, too, and must not end the server
-            status = await self._refuse(socket, self._defect(error, "WEBSOCKET", route))
+            status = await self._refuse(socket, self._defect(error, "WEBSOCKET", route, request))
         finally:
             self._streams.discard(this)
             site.metrics.streams -= 1
@@ -118,9 +121,12 @@ class App:
         except Gone:
             return
         except Exception as error:  # noqa: BLE001, RUF100  # a defect of ours is an answer, too, and must not end the server
-            response = self._defect(error, method, route)
+            response = self._defect(error, method, route, request)
         if headers:
             response.headers += headers
+        if request is not None:
+            response.headers.append((b"x-request-id", request.id.encode()))
+            self._audit(route, request, response.status)
         if len(response.body) > COMPRESSED_FROM and request is not None:
             await compressed(response, request.header(b"accept-encoding") or "", site.call)
         if site.cors:
@@ -177,7 +183,13 @@ class App:
         for task in tuple(self._streams):
             task.cancel()
 
-    def _defect(self, error: Exception, method: str, route: Route | None) -> Response:
-        number = self.site.log_defect(error, f"{method} {route.path if route else ''}")
+    def _audit(self, route: Route | None, request: Request, status: int) -> None:
+        """Write down who did what, if this is something to write down."""
+        action = action_of(route, request) if route is not None else None
+        if action is not None:
+            self.site.audit.note(entry_of(action, request, status, time.time()))
+
+    def _defect(self, error: Exception, method: str, route: Route | None, request: Request | None) -> Response:
+        number = self.site.log_defect(error, f"{method} {route.path if route else ''} request {request.id if request else '-'}")
         message = f"something went wrong in the server; its log tells more under {number}"
         return json_response({"code": "UnknownError", "message": message}, 500)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import hmac
-import re
 import secrets
 import time
 
+from ..client.loopback import is_loopback
 from ..jobserver.accounts import DEFAULT_CLUSTER, NoSuchUser
 from ..jobserver.models import Caller as TeamCaller
 from ..store.server.tokens import BadToken
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _KEY_SECONDS = 3600
 _REMEMBERED = 4096
 _FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via")
-_LOOPBACK = re.compile(r"127(\.[0-9]{1,3}){3}")
 _CHALLENGE = (b"www-authenticate", b"Bearer")
 COOKIES = ("pailot", "__Host-pailot")
 PAGE_HEADER = b"x-pailot-page"
@@ -114,6 +113,7 @@ class Gate:
             caller = await self._by_session(id, page)
         else:
             caller = await self._by_header(header)
+        request.caller = caller  # also where the route is not open to this one: the logs name who tried
         if who in (BROWSER, ADMIN) and caller.bearer is not None and caller.bearer.application:
             raise HttpError(403, "ForbiddenUserError", "Applications are not allowed to do this operation.")
         if who in (ADMIN, TOKEN_ADMIN) and not caller.account.admin:
@@ -131,7 +131,7 @@ class Gate:
             return word == "on"
         names = (_without_port(request.header(b"host") or ""), self._site.host, request.client)
         forwarded = any(request.header(each) is not None for each in _FORWARDED)
-        return not forwarded and request.client not in self._site.proxies and all(map(_is_loopback, names))
+        return not forwarded and request.client not in self._site.proxies and all(map(is_loopback, names))
 
     async def _by_header(self, header: str) -> Caller:
         known = self._seen.get(header)
@@ -207,10 +207,6 @@ class Gate:
 def _without_port(host: str) -> str:
     name, colon, port = host.rpartition(":")
     return (name if colon and port.isdecimal() else host).strip("[]").lower()
-
-
-def _is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or bool(_LOOPBACK.fullmatch(host))
 
 
 def team_caller(account: Account) -> TeamCaller:

@@ -12,6 +12,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 
+from ..jobserver.audit import AuditLog
 from ..jobserver.lifespan import running_team
 from ..jobserver.sessions import Sessions
 from ..jobserver.task_sessions import TaskSessions
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _REMEMBERED = 2000
-_EXPOSED = b"Content-Range, ETag, Retry-After, X-Log-Ended, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset"
+_EXPOSED = (
+    b"Content-Range, ETag, Retry-After, X-Log-Ended, X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset"
+)
 
 
 class Site:
@@ -49,6 +52,7 @@ class Site:
     sessions: Sessions
     gate: Gate
     task_sessions: TaskSessions
+    audit: AuditLog
     routes: tuple[Route, ...] = ()
 
     def __init__(self, settings: Settings, *, engine: str = "local", host: str = "127.0.0.1") -> None:
@@ -82,10 +86,12 @@ class Site:
         self.sessions = Sessions(self.store, self.accounts, time.time)
         self.gate = Gate(self)
         self.task_sessions = TaskSessions(self.team, self.settings)
+        self.audit = AuditLog(self.settings.home, self.settings["audit_file_mb"])
 
     async def stop(self) -> None:
         await self.team.shutdown(self.ending)
         await self._stack.aclose()
+        self.audit.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._password_threads.shutdown(wait=False, cancel_futures=True)
 

@@ -54,6 +54,23 @@ EXECUTION: Schema = {"type": "string", "enum": ["START", "STOP"]}
 MESSAGE = record(message=TEXT)
 DONE = record(status=WHOLE, message=TEXT)
 SENT = record(status=WHOLE, message=TEXT, name=TEXT, warnings_=many(TEXT))
+_ASKED = record(cpus=maybe(NUMBER), memoryMB=maybe(NUMBER), gpus=maybe(WHOLE))
+_PEAKS = record(cpuSeconds=maybe(NUMBER), peakCpus=maybe(NUMBER), peakMemoryMB=NUMBER, peakGpuMemoryMB=maybe(NUMBER))
+_USED_NOW = record(at=WHOLE, cpus=NUMBER, memoryMB=NUMBER, processes=WHOLE, gpuPercent=maybe(NUMBER), gpuMemoryMB=maybe(NUMBER))
+_CURVE = record(
+    taskAttempt=WHOLE,
+    peak=record(cpus=NUMBER, memoryMB=NUMBER, gpuMemoryMB=maybe(NUMBER)),
+    mean=record(cpus=NUMBER, memoryMB=NUMBER),
+    series=record(
+        at=many(WHOLE),
+        cpus=many(NUMBER),
+        memoryMB=many(NUMBER),
+        maxMemoryMB=many(NUMBER),
+        processes=many(WHOLE),
+        gpuPercent=maybe(many(maybe(NUMBER))),
+        gpuMemoryMB=maybe(many(NUMBER)),
+    ),
+)
 _AMOUNTS = record(cpu=NUMBER, memory=WHOLE, gpu=WHOLE, vCores=NUMBER, GPUs=WHOLE)
 _RETRIES = record(user=WHOLE, platform=WHOLE, resource=WHOLE)
 _ATTEMPT: dict[str, Schema] = {
@@ -221,6 +238,10 @@ SCHEMAS: dict[str, Schema] = {
         fingerprint=TEXT,
     ),
     "KubernetesList": record(kind=TEXT, apiVersion=TEXT, items=many(record(metadata=OBJECT, spec=OBJECT, status=OBJECT))),
+    "TaskUsage": record(
+        role=TEXT, index=WHOLE, attempt=WHOLE, asked=_ASKED, now=maybe(_USED_NOW), peak=maybe(_PEAKS), attempts=many(_CURVE)
+    ),
+    "TaskUsageNow": record(role=TEXT, index=WHOLE, asked=_ASKED, now=maybe(_USED_NOW), peak=maybe(_PEAKS)),
     "Record": record(
         name=TEXT,
         user=TEXT,

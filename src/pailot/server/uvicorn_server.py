@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import re
 import resource
@@ -14,16 +15,17 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from ..errors import PailotError
 from .app import App
 from .context import Site
+from .tls import follow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
     from typing import Any
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
     from ..settings import Settings
+    from .tls import Certificate
 
 HEADER_BYTES = 64 * 1024
 """More in the head of one request is refused."""
@@ -115,14 +117,20 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, site: Site, app: App, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self.site, self.asgi, self.ready = site, app, ready
+        self.certificate: Certificate | None = None
+        self._following: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self.site.start()
         _allow_many_connections()  # after the keeper has started: tasks keep the limit that people expect
         await super().startup(sockets)
+        if self.certificate is not None and self.config.ssl is not None:
+            self._following = asyncio.get_running_loop().create_task(follow(self.certificate, self.config.ssl))
         self.ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._following is not None:
+            self._following.cancel()
         self.asgi.end_streams()
         await super().shutdown(sockets)
         await self.site.stop()
@@ -185,6 +193,7 @@ def serve(
     port: int = 9186,
     engine: str = "local",
     ending: str = "hand-over",
+    tls: Certificate | None = None,
     ready: Callable[[str, str | None], None],
 ) -> None:
     """Serve until SIGTERM or SIGINT. `ready` is told the address, and the first user's password if it was made up."""
@@ -210,8 +219,13 @@ def serve(
         "timeout_keep_alive": 75,
         "timeout_graceful_shutdown": GRACE_SECONDS,
         "backlog": 2048,
+        "ssl_certfile": tls.certificate if tls else None,
+        "ssl_keyfile": tls.key if tls else None,
     }
-    server = Server(uvicorn.Config(app, **options), site, app, lambda: ready(f"http://{shown}:{address[1]}", site.password))
+    scheme = "https" if tls else "http"
+    told = f"{scheme}://{shown}:{address[1]}"
+    server = Server(uvicorn.Config(app, **options), site, app, lambda: ready(told, site.password))
+    server.certificate = tls
     try:
         server.run(sockets=[bound])
     finally:

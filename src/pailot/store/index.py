@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, TypeVar
 
+    from ..runfolder.records import VerdictRecord
+
     Result = TypeVar("Result")
 
 BUSY_SECONDS = 10.0
@@ -175,6 +177,21 @@ class Index:
         values = (*(_column(name, value) for name, value in changes.items()), _text(id))
         sql = f"UPDATE jobs SET {assignments} WHERE id = ?"  # noqa: S608  # the names were checked
         return self._write(lambda connection: connection.execute(sql, values).rowcount > 0)
+
+    def record_end(self, id: str, verdict: VerdictRecord) -> None:
+        """Keep how a run has ended. Where that fails, its folder still says it, and the next look repairs the row."""
+        try:
+            self.update(
+                id,
+                state=verdict.state,
+                started=verdict.started,
+                ended=verdict.ended,
+                exit_code=verdict.exit_code,
+                reason=verdict.reason,
+                retries=verdict.retried,
+            )
+        except StoreError:
+            pass  # a full disk, for instance
 
     def remove(self, ids: Iterable[str]) -> int:
         """Forget runs; how many there were. Others may write in between when there are many."""

@@ -53,8 +53,7 @@ from ..progress import Pace
 from ..runfolder import journal, layout
 from ..runfolder.atomic_json import DISK_FULL, is_full
 from ..runfolder.careful_files import make_folders
-from ..runfolder.journal import Event
-from ..runfolder.records import HandedOn, RunState, VerdictRecord
+from ..runfolder.records import HandedOn, RunState, StopRecord, VerdictRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,9 +65,12 @@ if TYPE_CHECKING:
     from ..lifecycle.completion import Verdict
     from ..planning import Plan
     from ..progress import Progress
+    from ..runfolder.journal import Event
     from ..values import Value
     from .run_folder import JobFolder
 
+LATE_TASK_SECONDS = 1.0
+"""A task that begins later than this after the first one has an entry of its own for that in the journal."""
 POLL_SECONDS = 1.0
 """How often an engine is looked at that has nothing to wait for."""
 
@@ -216,8 +218,7 @@ class Driver:
         self.began = self.began or self.engine.first_task_began or time.time()
         if self.folder.durable or attempt.number > self.first:
             self._set_state(RUNNING, attempt.number)
-        told = {"notes": notes} if notes else {}
-        self._happened("resumed" if self.resumes else "started", attempt=attempt.number, tasks=self.plan.task_count, **told)
+        self._happened(journal.started(attempt.number, self.plan.task_count, notes, resumed=self.resumes))
         self.watcher.started(attempt.number, notes)
         return self.machine.handle(AttemptStarted(time.monotonic()))
 
@@ -252,7 +253,7 @@ class Driver:
     def _ended(self, attempt: Attempt, claims: Claims, task: Observed) -> None:
         role, index, final = task.role, task.index, task.final
         self._claimed(attempt, claims, role, index)
-        self._happened("task-ended", role=role, index=index, attempt=attempt.number, **journal.details_of_end(final))
+        self._happened(journal.task_ended(role, index, attempt.number, final))
         if task.state == LOST:
             self._tell(TaskLost(role, index, (final.reason if final else None) or "its shim did not start"))
         else:
@@ -280,7 +281,7 @@ class Driver:
 
     def _show_stopping(self, instruction: ShowStopping) -> None:
         self._set_state(STOPPING, self.number)
-        self._happened("stopping", why=instruction.why, now=instruction.now)
+        self._happened(journal.stopping(instruction.why, now=instruction.now))
 
     def _kill_tasks(self, _instruction: KillTasks) -> Steps[Sequence[Value]]:
         attempt = self._attempt
@@ -297,10 +298,7 @@ class Driver:
     def _show_retry(self, instruction: ShowRetry) -> None:
         number, ended = instruction.number, instruction.ended
         self._set_state(WAITING, number, reason=f"tried again: {instruction.why}")
-        decided = {"role": ended.role, "index": ended.index, "exitCode": ended.exit_code}
-        self._happened(
-            "job-retry", attempt=number, seconds=instruction.seconds, reason=ended.reason, why=instruction.why, **decided
-        )
+        self._happened(journal.job_retry(number, ended.reason, instruction.why, instruction.seconds, ended))
 
     def _pause(self, instruction: Pause) -> Steps[Sequence[Value]]:
         self.engine.release()
@@ -319,7 +317,7 @@ class Driver:
         attempt = self.folder.attempt(instruction.number)
         done = yield from publish(channels, attempt, self.engine, self.context, self.progressed, self._asked_to_stop)
         for words in done.notes:
-            self._happened("waiting", reason=words)
+            self._happened(journal.waiting(words))
         return self.machine.handle(PublishEnded(done.error, done.stopped))
 
     def _hand_back(self, instruction: HandBack) -> None:
@@ -360,7 +358,7 @@ class Driver:
     def interrupted(self, times: int = 1) -> None:
         """Somebody at the keyboard, or the end of the session, wants the run to stop; the second time at once."""
         self.interrupts += times
-        self.watcher.happened(Event(time.time(), journal.INTERRUPT, {"times": self.interrupts}))
+        self.watcher.happened(journal.interrupted(self.interrupts))
 
     def _asked_to_stop(self) -> bool:
         return bool(self.interrupts) or os.path.exists(self.folder.file(layout.STOP))
@@ -377,8 +375,8 @@ class Driver:
     def _stop_request(self) -> StopAsked:
         now = self.interrupts > 1 or os.path.exists(self.folder.file(layout.KILL))
         if self._request is None or self._request.now != now:
-            grace = (self.folder.record(layout.STOP) or {}).get("grace")
-            self._request = StopAsked(grace_seconds=None if grace is None else float(grace), now=now)
+            stop = StopRecord.read(self.folder.file(layout.STOP)) or StopRecord()
+            self._request = StopAsked(grace_seconds=None if stop.grace is None else float(stop.grace), now=now)
         return self._request
 
     def _until(self, deadline: float | None) -> float | None:
@@ -396,26 +394,30 @@ class Driver:
         kind = event["event"]
         if kind == "grown":
             self.watcher.grown(event.get("jobAttempt", attempt.number), event["role"], event["index"], event["attempt"])
-        elif kind in ("retry", "held"):
-            details = {key: value for key, value in event.items() if key != "event"}
-            self._happened(f"task-{kind}", **details)
+        elif kind == "running":
+            if event["attempt"] or (self.began is not None and time.time() - self.began > LATE_TASK_SECONDS):
+                self._happened(journal.task_started(event["role"], event["index"], event["attempt"]))
+        elif kind == "retry":
+            self._happened(journal.task_retry(event))
+        elif kind == "held":
+            self._happened(journal.task_held(event))
         elif kind == "state" and not self.stopping:
             self._set_state(event["state"], attempt.number, reason=event["reason"])
-            self._happened("state", state=event["state"], reason=event["reason"])
+            self._happened(journal.state(event["state"], event["reason"]))
             if event["reason"]:
-                self._happened("waiting", reason=event["reason"])
+                self._happened(journal.waiting(event["reason"]))
         elif kind == "job-retry":
-            self._happened(kind, attempt=event["attempt"], seconds=0, reason=event["reason"], why="the server tries it again")
+            self._happened(journal.job_retry(event["attempt"], event["reason"], "the server tries it again"))
 
     def progressed(self, progress: Progress) -> None:
         """Bytes of an input or an output were moved; now and then that is worth a line in the journal."""
         if self.pace.is_due(progress) or progress.ended:
-            self._happened("progress", **progress.to_dict())
+            self._happened(journal.progress(progress.to_dict()))
         else:
             self.watcher.moved(progress)
 
-    def _happened(self, event: str, **details: Any) -> None:
-        self.watcher.happened(self.folder.note(event, **details))
+    def _happened(self, event: Event) -> None:
+        self.watcher.happened(self.folder.note(event))
 
 
 def full_disk(error: BaseException, folder: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import sys
 import time
 
 from .. import credentials
@@ -13,7 +12,7 @@ from ..engines.registry import create as create_engine
 from ..engines.registry import traits as engine_traits
 from ..errors import PailotError
 from ..planning.private_values import private_values
-from ..runfolder import careful_files, layout, plan_codec
+from ..runfolder import journal, plan_codec
 from ..runfolder.atomic_json import DISK_FULL, is_full
 from ..runfolder.records import RunRecord
 from ..runtime.processes import ENOUGH_FILES, LEAST_FILES, boot_id
@@ -21,7 +20,7 @@ from ..settings import Settings
 from ..store import StoreError
 from ..store.index import Index, JobRow, NameInUse, new_id
 from ..store.network_filesystems import index_path
-from .masked_job_file import Kept, recorded
+from .masked_job_file import recorded, seal
 from .run_folder import JobFolder
 
 TYPE_CHECKING = False
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from ..runfolder.records import VerdictRecord
     from .driver import Watcher
     from .following import Following
-    from .masked_job_file import Recorded
 
 
 class Conflict(PailotError):
@@ -121,7 +119,7 @@ def prepare(
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PAILOT_")}
     try:
         folder = JobFolder.create(path, record, kept.source, {**kept.plan, plan_codec.KEY: kept.document})
-        _seal(settings.home, folder, run_id, kept, environment if traits.can_be_driven_on else {})
+        seal(settings.home, folder, run_id, kept, environment if traits.can_be_driven_on else {})
         lock = folder.lock()
     except OSError as error:
         _remove(path)
@@ -149,7 +147,7 @@ def prepare(
         if isinstance(error, NameInUse):
             raise _conflict(plan.name) from None
         raise
-    folder.note("submitted", name=plan.name, user=plan.user)
+    folder.note(journal.submitted(plan.name, plan.user))
 
     private = private_values(job, plan)
     context = LaunchContext(
@@ -202,6 +200,8 @@ def drive_here(run: Run, watcher: Watcher | None = None) -> VerdictRecord:
 def drive_detached(run: Run) -> VerdictRecord | None:
     """Leave the run to a supervisor of its own; returns once it has started, or with the verdict if it never did."""
     run.index.close()
+    from ..runtime.daemon import apart
+
     reader = apart(lambda writer: _drive(run, None, writer))
     run.leave()
     told = os.read(reader, 64)  # not to the end: shims inherit the other side
@@ -212,28 +212,6 @@ def drive_detached(run: Run) -> VerdictRecord | None:
     if verdict is None:
         raise PailotError(f"the supervisor of '{run.plan.name}' ended before the job had started; see pailot why {run.id}")
     return verdict
-
-
-def apart(work: Callable[[int], object]) -> int:
-    """Run `work(fd)` in a detached process that outlives this one. Returns the read end of a pipe whose write end is `fd`."""
-    from ..runtime.daemon import daemonize
-
-    reader, writer = os.pipe2(os.O_CLOEXEC)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            os.close(reader)
-            daemonize()
-            work(writer)
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writer)
-    os.waitpid(pid, 0)
-    return reader
 
 
 def drive_and_tell(run: Run, started: int) -> VerdictRecord:
@@ -267,7 +245,7 @@ def _drive(run: Run, watcher: Watcher | None, started: int | None) -> VerdictRec
             os.close(descriptor)
 
     def waiting(words: str) -> None:
-        entry = run.folder.note("waiting", reason=words)
+        entry = run.folder.note(journal.waiting(words))
         tell_parent()
         if watcher is not None:
             watcher.happened(entry)
@@ -280,7 +258,7 @@ def _drive(run: Run, watcher: Watcher | None, started: int | None) -> VerdictRec
     driver.before_first = before
     driver.on_started = tell_started
     verdict = drive(driver)
-    record_end(run.index, run.id, verdict)
+    run.index.record_end(run.id, verdict)
     os.close(lock)
     return verdict
 
@@ -306,53 +284,10 @@ def _follow(
     return around.replace(dependency=dependency, never_starts=never), None
 
 
-def record_end(index: Index, run_id: str, verdict: VerdictRecord) -> None:
-    """The verdict in the index, too; where that fails the folder still tells, and the next look repairs it."""
-    try:
-        _update_index(index, run_id, verdict)
-    except StoreError:
-        pass  # a full disk, for instance
-
-
-def _update_index(index: Index, run_id: str, verdict: VerdictRecord) -> None:
-    index.update(
-        run_id,
-        state=verdict.state,
-        started=verdict.started,
-        ended=verdict.ended,
-        exit_code=verdict.exit_code,
-        reason=verdict.reason,
-        retries=verdict.retried,
-    )
-
-
 def _still_active(row: Any, index: Index) -> bool:
     from .queries import refresh
 
     return refresh(row, index).ended is None
-
-
-def _seal(home: str, folder: JobFolder, run_id: str, kept: Recorded, environment: Mapping[str, str]) -> None:
-    withheld = {name: value for name, value in environment.items() if not credentials.is_harmless(name)}
-    if not (kept.secrets or kept.hidden or withheld):
-        return
-    from ..store.secrets import SecretBox
-
-    more = {**kept.to_seal(), **({"environment": withheld} if withheld else {})}
-    sealed = SecretBox(home).seal(run_id, kept.secrets, more)
-    with open(folder.file(layout.SEALED_SECRETS), "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
-        stream.write(sealed)
-
-
-def kept_for(home: str, folder: JobFolder) -> Kept:
-    """What was sealed for a run when it was started."""
-    try:
-        sealed = careful_files.read_regular(folder.file(layout.SEALED_SECRETS))
-    except FileNotFoundError:
-        return Kept()
-    from ..store.secrets import SecretBox
-
-    return Kept.opened(SecretBox(home).open_all(os.path.basename(folder.path), sealed))
 
 
 def _boot() -> str:

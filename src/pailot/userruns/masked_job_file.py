@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+
+from .. import credentials
 from ..protocol.document_secrets import leaves
 from ..protocol.overrides import Override
 from ..protocol.secrecy import (
@@ -15,6 +18,7 @@ from ..protocol.secrecy import (
     restored,
     written_texts,
 )
+from ..runfolder import careful_files, layout
 from ..runfolder.masking import text_masker
 from ..runfolder.plan_codec import document
 from ..runfolder.plan_codec import masked as masked_document
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from ..planning import Plan
     from ..protocol import Job
     from ..runfolder.plan_codec import Taken
+    from .run_folder import JobFolder
 
 
 MOST_ROLES_WITH_PLACES = 100
@@ -194,3 +199,27 @@ def shown_plan(plan: dict[str, Any], mask: Callable[[str], str]) -> dict[str, An
 
     parts = ("taskRoles", "options", "warnings")
     return {key: shown(item) if key in parts else item for key, item in plan.items()}
+
+
+def seal(home: str, folder: JobFolder, run_id: str, kept: Recorded, environment: Mapping[str, str]) -> None:
+    """Seal what a run must know later and may not lie in a file."""
+    withheld = {name: value for name, value in environment.items() if not credentials.is_harmless(name)}
+    if not (kept.secrets or kept.hidden or withheld):
+        return
+    from ..store.secrets import SecretBox
+
+    more = {**kept.to_seal(), **({"environment": withheld} if withheld else {})}
+    sealed = SecretBox(home).seal(run_id, kept.secrets, more)
+    with open(folder.file(layout.SEALED_SECRETS), "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+        stream.write(sealed)
+
+
+def kept_for(home: str, folder: JobFolder) -> Kept:
+    """What was sealed for a run when it was started."""
+    try:
+        sealed = careful_files.read_regular(folder.file(layout.SEALED_SECRETS))
+    except FileNotFoundError:
+        return Kept()
+    from ..store.secrets import SecretBox
+
+    return Kept.opened(SecretBox(home).open_all(os.path.basename(folder.path), sealed))

@@ -16,7 +16,7 @@ from ..runfolder import layout, plan_codec
 from ..runfolder.atomic_json import read_record
 from ..runfolder.plan import Image, Plan, RolePlan, Scripts
 from ..settings import Settings
-from .launch import kept_for
+from .masked_job_file import kept_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

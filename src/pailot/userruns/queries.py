@@ -18,7 +18,7 @@ from ..runfolder.records import Placement, TaskRecord
 from ..settings import Settings
 from ..store.index import Index
 from ..store.network_filesystems import index_path
-from . import reattach
+from . import reattach, task_usage
 from .run_folder import JobFolder
 from .settle import completion_rules, final_ends, recover, tasks_of_last_attempt, wait_for_shims
 
@@ -74,9 +74,7 @@ def refresh(row: JobRow, index: Index) -> JobRow:
         return row.replace(state=state.state or row.state, started=state.started or row.started)
     if verdict.unwritten:
         _complain(row, verdict.unwritten)
-    from .launch import record_end
-
-    record_end(index, row.id, verdict)
+    index.record_end(row.id, verdict)
     updated = index.get(row.id) or row
     if updated.ended is None:  # nor could that be written
         updated = updated.replace(state=verdict.state, ended=verdict.ended, reason=verdict.reason)
@@ -155,7 +153,7 @@ def describe(
     planned = plan or folder.plan()
     for name, role in planned.get("taskRoles", {}).items():
         tasks = [_task(folder, planned, shown, name, index, over, placed) for index in range(role["instances"])]
-        roles[name] = {"tasks": tasks}
+        roles[name] = {"asked": task_usage.asked(planned, name), "tasks": tasks}
     return {
         "name": row.name,
         "id": row.id,
@@ -277,4 +275,5 @@ def _task(
         "host": placed.host_of(role, index),
         "ports": placed.ports_of(role, index),
         "logs": {stream: os.path.join(last, stream) for stream in layout.STREAMS},
+        "usage": task_usage.peaks(path, end) if count else None,
     }

@@ -48,6 +48,18 @@ def stop(folder: JobFolder, *, grace: float, now: bool) -> None:
         engine.close()
 
 
+def ask_to_stop(folder: JobFolder, *, grace: float, now: bool) -> None:
+    """Leave word that a run is to stop, and wake what runs it: its driver, its cluster or its shims."""
+    folder.mark_stop(grace=grace, now=now)
+    if folder.is_driven():
+        folder.wake_driver()
+    elif folder.attempts():
+        if goes_on(folder):
+            stop(folder, grace=grace, now=now)
+        else:
+            folder.tell_shims(now=now)
+
+
 def drive_on(folder: JobFolder) -> VerdictRecord | None:
     """Be the driver of a run from where it is, to its verdict; None if another process is. Ctrl-C leaves the run alone."""
     from .original_plan import as_it_was
@@ -63,7 +75,7 @@ def drive_on(folder: JobFolder) -> VerdictRecord | None:
         plan, context = as_it_was(folder)
 
         def waiting(words: str) -> None:
-            folder.note("waiting", reason=words)
+            folder.note(journal.waiting(words))
 
         engine, last = create_engine(_job(folder).engine, EngineContext(waiting)), max(0, folder.attempts() - 1)
         driver = Driver(folder, plan, engine, context, first=last, retries=_used(folder), began=_began(folder))
@@ -74,7 +86,7 @@ def drive_on(folder: JobFolder) -> VerdictRecord | None:
 
 def follow(folder: JobFolder) -> None:
     """Have the run followed by a process of its own; returns when the server has said something, or cannot be asked."""
-    from .launch import apart
+    from ..runtime.daemon import apart
 
     reader = apart(lambda told: _follow(folder, told))
     select.select([reader], [], [], FIRST_LOOK)
@@ -82,7 +94,7 @@ def follow(folder: JobFolder) -> None:
 
 
 def _follow(folder: JobFolder, told: int) -> None:
-    from .launch import kept_for, record_end
+    from .masked_job_file import kept_for
     from .original_plan import plan_to_follow
     from .single_run_loop import drive
 
@@ -95,7 +107,7 @@ def _follow(folder: JobFolder, told: int) -> None:
     context = LaunchContext(hidden=kept.hidden, cache=settings.cache, home=settings.home)
     plan, watcher = plan_to_follow(folder, kept), _FirstLook(told)
     driver = Driver(folder, plan, engine, context, watcher, began=_began(folder), resumes=True)
-    record_end(Index(index_path(settings.home)), job.id, drive(driver))
+    Index(index_path(settings.home)).record_end(job.id, drive(driver))
     os.close(lock)
 
 

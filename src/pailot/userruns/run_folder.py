@@ -31,7 +31,6 @@ from ..runfolder.atomic_json import (
     write_last_record,
     write_record,
 )
-from ..runfolder.journal import Event
 from ..runfolder.masking import mask_text
 from ..runfolder.record_shapes import sound
 from ..runfolder.records import HandedOn, RunRecord, RunState, VerdictRecord
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..lifecycle.completion import Verdict
+    from ..runfolder.journal import Event
     from ..runfolder.records import Record
 
 _TYPES: Mapping[str, type[Record]] = {layout.JOB: RunRecord, layout.STATE: RunState, layout.VERDICT: VerdictRecord}
@@ -125,8 +125,8 @@ class JobFolder:
         return RunState.of(self.path)
 
     def set_state(self, state: RunState) -> None:
-        record = self._shown(state.replace(at=time.time()).to_json())
-        _if_there_is_space(lambda: write_record(self.file(layout.STATE), record, durable=False))
+        shown = state.replace(at=time.time(), reason=state.reason and self._masked(state.reason))
+        _if_there_is_space(lambda: write_record(self.file(layout.STATE), shown.to_json(), durable=False))
 
     def mark_started(self, attempt: int) -> None:
         """All tasks of an attempt have begun."""
@@ -170,7 +170,7 @@ class JobFolder:
                 raise
             self._mark_disk_full()
             return record.replace(unwritten=f"the end of {os.path.basename(self.path)} could not be written: {DISK_FULL}")
-        self.note("ended", state=verdict.state, reason=verdict.reason)
+        self.note(journal.ended(verdict.state, verdict.reason))
         if self.reserve == self.path:
             for folder in (self.path, *(self.attempt(number) for number in range(self.attempts()))):
                 free_reserve(folder)
@@ -181,16 +181,11 @@ class JobFolder:
         masked = record.replace(reason=self._masked(record.reason or ""))
         write_last_record(self.file(layout.HANDED_ON), masked.to_json(), self.reserve, durable=self.durable)
 
-    def note(self, kind: str, **details: Any) -> Event:
-        """Write down that something happened."""
-        event = Event(time.time(), kind, self._shown(details))
-        _if_there_is_space(lambda: append_line(self.file(layout.JOURNAL), event.to_json()))
-        return event
-
-    def _shown(self, record: dict[str, Any]) -> dict[str, Any]:
-        """A record as it may be read by others; only `reason` is free text, and logs are masked where they are written."""
-        reason = record.get("reason")
-        return {**record, "reason": self._masked(reason)} if self.hidden and isinstance(reason, str) else record
+    def note(self, event: Event) -> Event:
+        """Write down that something happened; returns it as it was written, with masked texts."""
+        shown = event.masked(self._masked) if self.hidden else event
+        _if_there_is_space(lambda: append_line(self.file(layout.JOURNAL), shown.to_json()))
+        return shown
 
     def _masked(self, reason: str) -> str:
         if not self.hidden:
@@ -205,8 +200,8 @@ class JobFolder:
         """How many attempts were begun."""
         return layout.begun_attempts(self.path)
 
-    def ask_to_stop(self, *, grace: float, now: bool) -> None:
-        """Leave word that the run is to stop, and wake its driver."""
+    def mark_stop(self, *, grace: float, now: bool) -> None:
+        """Leave word that the run is to stop."""
         try:
             claim_stop(self.path, "user", grace, from_reserve=False)
         except OSError as error:
@@ -215,17 +210,8 @@ class JobFolder:
             self._write(layout.STOP, "")  # that it is there says enough, and takes no space
         if now:
             self._write(layout.KILL, "")
-        if self.is_driven():
-            self.wake_driver()
-        elif self.attempts():
-            from . import reattach
 
-            if reattach.goes_on(self):
-                reattach.stop(self, grace=grace, now=now)
-            else:
-                self._tell_shims(now)
-
-    def _tell_shims(self, now: bool) -> None:
+    def tell_shims(self, *, now: bool) -> None:
         """Their driver is dead: they have been told to stop by that, and hear from us if it is to be at once."""
         attempt = self.attempt(self.attempts() - 1)
         if now:

@@ -17,7 +17,7 @@ from ..lifecycle.settling import Conclude, Follow, Observe, Pending, Seen, Stand
 from ..lifecycle.states import FAILED, WAITING
 from ..runfolder import journal, layout
 from ..runfolder.atomic_json import DISK_FULL, is_full
-from ..runfolder.records import HandedOn, Placement, RunState, TaskRecord, VerdictRecord
+from ..runfolder.records import HandedOn, KeeperError, Placement, RunState, TaskRecord, VerdictRecord
 from ..runtime import cleanup, processes
 from ..values import Value
 from . import reattach
@@ -131,11 +131,10 @@ def _read(folder: JobFolder, queued: Queued | None) -> Standing:
     last = folder.attempt(begun - 1) if begun else ""
     if queued is None:
         boot = job.boot if job is not None else ""
-        failure: Mapping[str, Any] = {}
-        handed_on = HandedOn()
+        failure, handed_on = KeeperError(), HandedOn()
     else:
         boot = Placement.of(last).boot if begun else ""
-        failure = folder.record(layout.KEEPER_ERROR) or {}
+        failure = KeeperError.read(folder.file(layout.KEEPER_ERROR)) or KeeperError()
         handed_on = HandedOn.read(folder.file(layout.HANDED_ON)) or HandedOn()
     told = queued or Queued(folder.plan())
     return Standing(
@@ -151,7 +150,7 @@ def _read(folder: JobFolder, queued: Queued | None) -> Standing:
         started=bool(begun) and os.path.exists(os.path.join(last, layout.STARTED)),
         rebooted=boot not in ("", processes.boot_id()),
         disk_full=DISK_FULL if os.path.exists(folder.file(layout.DISK_FULL_MARK)) or _is_disk_full(folder.path) else "",
-        defect=told.defect or (str(failure.get("reason")) if failure.get("defect") else ""),
+        defect=told.defect or (failure.reason if failure.defect else ""),
         lost_driver=told.reason,
         retries={"user": 0, "platform": 0, **(state.retries or told.retries)},
         job_retry_count=told.plan.get("jobRetryCount", 0),
@@ -264,7 +263,7 @@ def _try_again(folder: JobFolder, known: Standing, told: TryAgain, started: floa
     """The record for the queue is written last: without it the next look comes to the same."""
     attempt, ended = known.begun, told.ended
     retries = {**known.retries, told.counted_as: known.retries.get(told.counted_as, 0) + 1}
-    folder.note("job-retry", attempt=attempt, seconds=0, reason=ended, why=told.why, role=None, index=None, exitCode=None)
+    folder.note(journal.job_retry(attempt, ended, told.why, decided=Verdict(FAILED, ended)))
     reason = f"tried again: {told.why}"
     folder.set_state(RunState(state=WAITING, attempt=attempt, reason=reason, started=started, retries=retries))
     record = HandedOn(counted_as=told.counted_as, attempt=attempt, retries=retries, started=started, reason=ended)

@@ -6,12 +6,12 @@ import os
 
 from ..errors import PailotError, suggestion
 from ..runfolder import layout
+from ..runfolder.records import Placement
 from ..values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from .run_folder import JobFolder
 
@@ -108,20 +108,16 @@ def _way_to(place: Place, *, terminal: bool) -> list[str]:
 
 def ports(place: Place) -> dict[str, list[int]]:
     """The ports that were given to a task, by their labels."""
-    found = _placed(place).get("ports", {}).get(f"{place.role}:{place.index}", {})
-    return {str(label): [int(each) for each in numbers] for label, numbers in found.items()}
+    return {label: list(numbers) for label, numbers in _placed(place).ports_of(place.role, place.index).items()}
 
 
 def host(place: Place) -> str:
     """The machine that a task is on, as it can be reached from here."""
-    placed = _placed(place)
-    return str(placed.get("hosts", {}).get(f"{place.role}:{place.index}") or placed.get("host") or "127.0.0.1")
+    return _placed(place).host_of(place.role, place.index) or "127.0.0.1"
 
 
-def _placed(place: Place) -> dict[str, Any]:
-    from ..runfolder.atomic_json import read_record
-
-    return read_record(os.path.join(os.path.dirname(os.path.dirname(place.folder)), layout.PLACEMENT)) or {}
+def _placed(place: Place) -> Placement:
+    return Placement.of(os.path.dirname(os.path.dirname(place.folder)))
 
 
 def port_of(place: Place, wanted: str) -> int:

@@ -61,9 +61,9 @@ class LocalView(View):
                 raise NoSuchRun(f"the record of '{self.name}' ({self.id}) is gone")
             return queries.refresh(row, index)
 
-    def note(self, event: str, **details: Any) -> None:
+    def note(self, event: journal.Event) -> None:
         """Add something that happened to it."""
-        self.folder.note(event, **details)
+        self.folder.note(event)
 
     def wait(self, timeout: float | None, quit: Quit) -> bool:
         end = None if timeout is None else time.monotonic() + timeout
@@ -189,7 +189,7 @@ class LocalView(View):
         if self.folder.verdict() is None:
             self._fresh = None
             grace = (self.folder.plan().get("options") or {}).get("graceSeconds", 30)
-            self.folder.ask_to_stop(grace=grace, now=now)
+            reattach.ask_to_stop(self.folder, grace=grace, now=now)
 
     def rerun(self, name: str | None = None, secrets: Mapping[str, str] | None = None) -> LocalView:
         from ..loading import changes_from, plan
@@ -208,7 +208,7 @@ class LocalView(View):
     def job_again(self, changes: list[Override], *, lenient: bool = False, library: Iterable[str] = ()) -> Job:
         """The job as it can be run once more: with the secrets that were kept, but for those that are given now."""
         from ..loading import read_job
-        from ..userruns.launch import kept_for
+        from ..userruns.masked_job_file import kept_for
 
         given = [str(change.path[1]) for change in changes if change.path[0] == "secrets" and len(change.path) > 1]
         kept = kept_for(Settings().home, self.folder).changes(given)

@@ -132,9 +132,9 @@ def test_a_script_has_no_variables_of_ours_and_no_secret(monkeypatch: pytest.Mon
     stand_in.chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("A_SECRET_OF_OURS", "x")
-    said(text_of("echo <% $secrets.token %> alone", secrets={"token": "hunter2hunter2"}))
+    said(text_of("echo <% $secrets.token %> alone;", secrets={"token": "hunter2hunter2"}))
     assert "A_SECRET_OF_OURS" not in (tmp_path / "variables").read_text()
-    assert "echo pailot alone" in (tmp_path / "script").read_text()
+    assert "echo pailot alone;" in (tmp_path / "script").read_text()
 
 
 def test_each_script_is_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,8 +147,8 @@ def test_each_script_is_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(os, "posix_spawnp", noted)
     monkeypatch.setattr(shell_syntax, "_remembered", {})
-    role = {"dockerImage": "i", "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0}, "commands": ["echo once"]}
-    text = text_of("echo once", taskRoles=dict.fromkeys(("a", "b", "c"), role))
+    role = {"dockerImage": "i", "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0}, "commands": ["echo once;"]}
+    text = text_of("echo once;", taskRoles=dict.fromkeys(("a", "b", "c"), role))
     said(text)
     said(text)
     assert len(asked) == 1

@@ -65,7 +65,7 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def _without_what_was_added(shown: dict[str, Any], verdict: dict[str, Any]) -> dict[str, Any]:
-    """Without what earlier versions did not tell: the task that decided, its last lines, the command that failed."""
+    """Without what earlier versions did not tell: the task that decided, its last lines, the command that failed, usage."""
     role, index = verdict.get("role"), verdict.get("index")
     task, lines = shown.pop("task"), shown.pop("lastLines")
     assert task == (None if role is None else f"{role}:{index}")
@@ -73,6 +73,10 @@ def _without_what_was_added(shown: dict[str, Any], verdict: dict[str, Any]) -> d
     assert role or not lines
     for each in (each for tasks in shown["taskRoles"].values() for each in tasks["tasks"]):
         assert each.pop("failedCommand") is None
+        usage = each.pop("usage")
+        assert usage is None or usage["peakMemoryMB"] >= 0
+    for node in shown["taskRoles"].values():
+        assert set(node.pop("asked")) == {"cpus", "memoryMB", "gpus"}
     return shown
 
 

@@ -15,6 +15,7 @@ from pailot.engines.traits import Traits
 from pailot.progress import Progress
 from pailot.runfolder import layout
 from pailot.runfolder.journal import Event
+from pailot.runfolder.plan import Plan
 from pailot.runfolder.records import RunRecord, VerdictRecord
 from pailot.testing.runs import job, role
 from pailot.userruns.driver import Driver, Watcher
@@ -57,7 +58,17 @@ class Stage:
         self, folder: Path, *roles: str, traits: Traits | None = None, obeys: bool = True, resumes: bool = False, **options: Any
     ) -> None:
         text = job(*(roles or (TWO,)), **options)
-        self.plan = plan(loads(text), "me")
+        self._begin(folder, plan(loads(text), "me"), text, traits, obeys=obeys, resumes=resumes)
+
+    @classmethod
+    def of_plan(cls, folder: Path, planned: Plan) -> Stage:
+        """A run of a plan that no job file can say."""
+        made = cls.__new__(cls)
+        made._begin(folder, planned, "", None, obeys=True, resumes=False)
+        return made
+
+    def _begin(self, folder: Path, planned: Plan, text: str, traits: Traits | None, *, obeys: bool, resumes: bool) -> None:
+        self.plan = planned
         record = RunRecord(id="1", name="demo", user="me", submitted=time.time(), engine="fake")
         self.folder = JobFolder.create(str(folder / "run"), record, text, self.plan.to_json())
         self.engine = FakeEngine(traits=traits, obeys=obeys)

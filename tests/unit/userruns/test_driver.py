@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import time
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
 
-from pailot.engines.contract import EngineError, Unreachable
+from pailot.engines.contract import Attempt, EngineError, Unreachable
+from pailot.engines.observation import Observed
 from pailot.engines.traits import Traits
+from pailot.job_values import Channels
 from pailot.lifecycle.completion import Outcome, Verdict
 from pailot.progress import Progress
+from pailot.runfolder import layout
 from pailot.runfolder.atomic_json import DISK_FULL
 from pailot.runfolder.records import VerdictRecord
 from pailot.runfolder.stop_reason import claim_stop
 from pailot.testing.runs import role
-from pailot.userruns.driver import full_disk
+from pailot.userruns.driver import Watcher, full_disk
 
 from .stage import Stage
 
@@ -330,3 +335,76 @@ def test_the_disk_that_is_full_is_named_where_it_is_another(tmp_path: Path) -> N
     assert full_disk(error, str(tmp_path)) == "the disk that holds /proc/self/status is full"
     error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "gone" / "file"))
     assert full_disk(error, str(tmp_path)) == DISK_FULL
+
+
+def test_a_run_that_may_never_start_has_its_verdict_at_once(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+
+    def never(_stopped: Callable[[], bool]) -> Generator[float | None, None, Verdict | None]:
+        yield None
+        return Verdict("STOPPED", "the run before it failed")
+
+    stage.driver.before_first = never
+    record = stage.to_the_end()
+    assert (record["state"], record["reason"]) == ("STOPPED", "the run before it failed")
+    assert stage.engine.started == []
+
+
+def test_a_disk_that_is_full_while_tasks_run_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(tmp_path, job_retries=3)
+    stage.go()
+
+    def full(_attempt: Attempt) -> list[Observed]:
+        monkeypatch.undo()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(stage.engine, "newly_ended", full)
+    record = stage.to_the_end()
+    assert (record["state"], record["reason"], len(stage.engine.started)) == ("FAILED", DISK_FULL, 1)
+
+
+def test_events_that_are_not_known_change_nothing_and_are_not_written_down(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.go()
+    stage.engine.tell("from-the-future", role="worker", index=0)
+    stage.engine.tell("state", state="RUNNING", reason=None)
+    stage.go()
+    for index in (0, 1):
+        stage.engine.end("worker", index)
+    assert stage.to_the_end()["state"] == "SUCCEEDED"
+    assert stage.happened("from-the-future", "waiting") == []
+
+
+def test_a_driver_without_a_watcher_hears_of_logs_too(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.driver.watcher = Watcher()
+    stage.driver.watcher.tick()
+    assert (stage.driver.watcher.descriptors(), stage.driver.watcher.timeout()) == ({}, None)
+    stage.go()
+    stage.engine.tell("grown", role="worker", index=0, attempt=0)
+    for index in (0, 1):
+        stage.engine.end("worker", index)
+    assert stage.to_the_end()["state"] == "SUCCEEDED"
+
+
+def test_the_outputs_of_a_run_are_published_before_its_verdict(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    stage = Stage(tmp_path)
+    channels = Channels((), ("model",), {}, {"model": target.as_uri()})
+    options = stage.plan.options.replace(channels=channels)
+    stage = Stage.of_plan(tmp_path / "published", stage.plan.replace(options=options))
+    stage.go()
+    output = Path(stage.folder.attempt(0)) / layout.ML / "output" / "model"
+    output.mkdir(parents=True)
+    (output / "weights").write_text("1 2 3", encoding="utf-8")
+    (output.parent / "stray").write_text("lost", encoding="utf-8")
+    for index in (0, 1):
+        stage.engine.end("worker", index)
+    until = time.monotonic() + 60
+    while stage.go() is None and time.monotonic() < until:
+        select.select([], [], [], 0.01)  # a child publishes; the caller of a driver waits for that, as its loop does
+    record = stage.record
+    assert record is not None
+    assert record["state"] == "SUCCEEDED"
+    assert "/ml/output/stray" in stage.happened("waiting")[0]["reason"]
+    assert (target / "weights").read_text(encoding="utf-8") == "1 2 3"

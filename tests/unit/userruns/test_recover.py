@@ -15,6 +15,7 @@ from pailot.lifecycle.completion import Outcome, Verdict
 from pailot.lifecycle.settling import BUSY, GOES_ON
 from pailot.runfolder import layout
 from pailot.runfolder.atomic_json import write_record
+from pailot.userruns import reattach
 from pailot.userruns.queries import wait
 from pailot.userruns.settle import recover, settle
 
@@ -143,7 +144,7 @@ def test_a_failed_attempt_waits_for_the_one_who_drives_on(tmp_path: Path, stoppe
     stage.go()
     stage.engine.decide(Outcome("user", Verdict("FAILED", "it broke", "worker", 0, 3)))
     if stopped:
-        stage.folder.ask_to_stop(grace=1, now=False)
+        reattach.ask_to_stop(stage.folder, grace=1, now=False)
     found = recover(stage.folder)
     assert (found.state if found else None) == state
     if not stopped:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ from pailot.engines import registry
 from pailot.engines.registry import Entry
 from pailot.engines.traits import Traits
 from pailot.lifecycle.completion import Outcome, Verdict
-from pailot.lifecycle.settling import BUSY, QUEUE
+from pailot.lifecycle.settling import BUSY, GOES_ON, QUEUE
 from pailot.runfolder import layout
-from pailot.runfolder.atomic_json import write_record
-from pailot.runfolder.records import Placement
-from pailot.userruns.settle import AGAIN, ENDED, Queued, Settled, settle
+from pailot.runfolder.atomic_json import DISK_FULL, write_record
+from pailot.runfolder.records import HandedOn, Placement
+from pailot.userruns import reattach
+from pailot.userruns.settle import AGAIN, ENDED, Queued, Settled, settle, wait_for_shims
 
 from .stage import Stage
 
@@ -160,3 +162,45 @@ def test_a_defect_ends_a_job_elsewhere_too(elsewhere: Stage) -> None:
     found = settled(elsewhere, defect="a mistake of ours")
     assert (found.kind, found.verdict.state) == (ENDED, "FAILED")
     assert os.path.exists(os.path.join(elsewhere.folder.attempt(0), layout.STOP))
+
+
+def test_a_verdict_that_comes_while_the_lock_is_waited_for_is_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = begun(tmp_path)
+    taken = stage.folder.lock
+
+    def lock() -> int | None:
+        stage.folder.conclude(Verdict("FAILED", "by another"), retries={}, started=None)
+        return taken()
+
+    monkeypatch.setattr(stage.folder, "lock", lock)
+    assert settled(stage).verdict.reason == "by another"
+
+
+def test_a_run_that_only_its_follower_can_know_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    followed = Traits(survives_launcher=True, decides_outcome=True, needs_follower=True, on_this_machine=False)
+    stage = begun(tmp_path, traits=followed)
+    monkeypatch.setitem(registry.BUILT_IN, "fake", Entry("pailot.engines.fake:FakeEngine", followed))
+    seen: list[str] = []
+    monkeypatch.setattr(reattach, "follow", lambda folder: seen.append(folder.path))
+    assert settle(stage.folder).kind == GOES_ON
+    assert seen == [stage.folder.path]
+
+
+def test_shims_that_are_gone_are_not_waited_for(tmp_path: Path) -> None:
+    wait_for_shims(begun(tmp_path).folder)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_a_retry_that_cannot_be_written_down(tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = begun(tmp_path, job_retries=3)
+
+    def refused(_record: HandedOn) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(stage.folder, "hand_on", refused)
+    if number == errno.EIO:
+        with pytest.raises(OSError, match="error"):
+            settled(stage)
+    else:
+        found = settled(stage)
+        assert (found.kind, found.verdict.state, DISK_FULL in found.verdict.reason) == (ENDED, "FAILED", True)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pailot.lifecycle.completion import Verdict
+from pailot.runfolder import journal
 from pailot.runfolder.logs import LogWriter
-from pailot.runfolder.records import RunRecord
+from pailot.runfolder.records import RunRecord, TaskRecord
 from pailot.settings import current_user
 from pailot.store.index import JobRow, new_id
 from pailot.userruns.queries import open_index
@@ -26,7 +27,7 @@ class FolderOfARun:
         job = RunRecord(id=self.id, name=name, user=current_user(), engine="local", submitted=1.0)
         self.folder = JobFolder.create(str(home / "jobs" / self.id), job, f"name: {name}\n", plan)
         self.lock = self.folder.lock()
-        self.folder.note("submitted", name=name, user=current_user())
+        self.folder.note(journal.submitted(name, current_user()))
         with open_index() as index:
             row = {"state": "WAITING", "engine": "local", "submitted": 1.0, "tasks": sum(self.roles.values())}
             index.add(JobRow(id=self.id, name=name, user=current_user(), folder=self.folder.path, **row))  # type: ignore[arg-type]
@@ -47,7 +48,7 @@ class FolderOfARun:
         path = Path(self.folder.task(attempt, role, index))
         path.mkdir(parents=True, exist_ok=True)
         (path / "final.json").write_text(json.dumps({"outcome": "failed", "exitCode": 3, "reason": "exited with 3", **record}))
-        self.folder.note("task-ended", role=role, index=index, outcome="failed", **record)
+        self.folder.note(journal.task_ended(role, index, attempt, TaskRecord.final(str(path))))
 
     def ends(self, state: str = "SUCCEEDED", reason: str = "all tasks succeeded", **details: Any) -> None:
         for writer in self._writers.values():

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pailot.errors import NoSuchRun, PailotError
+from pailot.runfolder import journal
 from pailot.views.base import Which
 from pailot.views.cancellation import Quit
 from pailot.views.local import LocalRuns, LocalView
@@ -127,7 +128,7 @@ def test_events_come_as_they_happen_each_once(home: Path) -> None:
     run = FolderOfARun(home)
     follower = Follower(event["event"] for event in run.view.events(Quit()))
     assert follower.next() == "submitted"
-    run.folder.note("started", attempt=0)
+    run.folder.note(journal.started(0, 1))
     assert follower.next() == "started"
     run.ends()
     assert follower.finish() == ["submitted", "started", "ended"]

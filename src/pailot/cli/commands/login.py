@@ -6,6 +6,7 @@ import os
 import sys
 
 from ...client.credentials import NONE, Login, chosen, normal, remember
+from ...client.loopback import is_loopback
 from ...errors import PailotError
 from ...settings import current_user
 from ..main import OK
@@ -61,6 +62,5 @@ def _ask_for_user() -> str:
 
 
 def _warn_of_plain_http(client: Client) -> None:
-    host = client.http.host
-    if client.http.scheme == "http" and host not in ("localhost", "::1") and not host.startswith("127."):
+    if client.http.scheme == "http" and not is_loopback(client.http.host):
         print(f"pailot: {client.server} is not encrypted: whoever sees the network sees password and token", file=sys.stderr)

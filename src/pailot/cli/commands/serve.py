@@ -7,6 +7,7 @@ import json
 import os
 import sys
 
+from ...client.loopback import is_loopback
 from ...jobserver.maintenance import check, opened, rotate_keys
 from ...jobserver.unix_users import UnixUsers, closed_python
 from ...settings import Settings
@@ -22,6 +23,8 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=9186, help="port to listen on; 0 for any that is free (default: 9186)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on; 0.0.0.0 for all (default: 127.0.0.1)")
     parser.add_argument("-e", "--engine", default=None, help="where jobs run (default: local)")
+    parser.add_argument("--tls-cert", metavar="FILE", help="certificate chain (PEM): connections are encrypted")
+    parser.add_argument("--tls-key", metavar="FILE", help="key of that certificate (PEM)")
     ending = parser.add_mutually_exclusive_group()
     ending.add_argument("--drain", action="store_true", help="at the end wait for running jobs (else they go on without)")
     ending.add_argument("--stop-jobs", action="store_true", help="at the end stop running jobs")
@@ -40,6 +43,7 @@ def run(args: Namespace) -> int:
     except ImportError as error:
         print(f"pailot: the server needs more parts ({error.name}): pip install 'pailot[server]'", file=sys.stderr)
         return FAILED
+    from ...server.tls import certificate
     from ...server.uvicorn_server import serve
 
     settings = Settings()
@@ -52,6 +56,9 @@ def run(args: Namespace) -> int:
     if not 0 <= args.port < 65536:
         print(f"pailot: --port {args.port}: a port is a number from 0 to 65535", file=sys.stderr)
         return INVALID
+    tls = certificate(args.tls_cert or settings["tls_cert"], args.tls_key or settings["tls_key"])
+    if tls is None and not settings["trusted_proxies"] and not is_loopback(args.host):
+        print(f"pailot: {_UNENCRYPTED}", file=sys.stderr, flush=True)
     os.makedirs(settings.home, mode=0o700, exist_ok=True)
     gc.enable()
 
@@ -69,8 +76,14 @@ def run(args: Namespace) -> int:
         print(f"Pailot serves {address} from {settings.home} (engine {engine})", flush=True)
 
     ending = "drain" if args.drain else "stop-jobs" if args.stop_jobs else "hand-over"
-    serve(settings, host=args.host, port=args.port, engine=engine, ending=ending, ready=ready)
+    serve(settings, host=args.host, port=args.port, engine=engine, ending=ending, tls=tls, ready=ready)
     return OK
+
+
+_UNENCRYPTED = (
+    "connections are not encrypted: everyone on the network can read passwords and tokens; "
+    "use --tls-cert and --tls-key, or a proxy with TLS that trusted_proxies names"
+)
 
 
 def _look_after(args: Namespace, settings: Settings) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...userruns.task_usage import words
 from ..main import OK
 from ..server_option import add_server_option, print_json, runs_of
 
@@ -39,3 +40,6 @@ def _print_record(shown: Mapping[str, Any]) -> None:
             ports = ", ".join(f"{label} {','.join(map(str, each))}" for label, each in task["ports"].items())
             place = f"ports {ports}" if ports else ""
             print(f"  {name}:{task['index']:<4} {task['state']:<10} {task.get('reason') or ''}  {place}".rstrip())
+            used = words(task.get("usage"), role.get("asked") or {})
+            if used:
+                print(f"      {used}")

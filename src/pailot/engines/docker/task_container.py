@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import socket
 import subprocess
 
-from ...runfolder import layout
-from ...runfolder.atomic_json import read_record
+from ...runfolder.engine_records import ContainerRecord
 from ...runtime.processes import descendants
 from ...runtime.tcp_listeners import ports_in_network_of, ports_of
 from ...values import Value
@@ -61,10 +59,10 @@ class TaskContainer(Value):
 
 def running(task_folder: str) -> TaskContainer | None:
     """The container of a task, asked of its engine; None if it does not run."""
-    record = read_record(os.path.join(task_folder, layout.CONTAINER))
-    if not record:
+    record = ContainerRecord.of(task_folder)
+    if record is None:
         return None
-    words = [*record["command"], "inspect", "--format", _WANTED, record["name"]]
+    words = [*record.command, "inspect", "--format", _WANTED, record.name]
     try:
         done = subprocess.run(
             words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=INSPECT_SECONDS

@@ -20,7 +20,8 @@ from ...planning.environment import PRINT_AT_ONCE
 from ...protocol.yaml import parse
 from ...protocol.yaml.writer import dump
 from ...runfolder import layout
-from ...runfolder.atomic_json import read_record, write_record
+from ...runfolder.atomic_json import write_record
+from ...runfolder.engine_records import RemoteJobRecord
 from ...runfolder.records import StopRecord
 from ...runfolder.stop_reason import claim_stop
 from ...settings import Settings
@@ -72,23 +73,23 @@ class OpenpaiEngine(Engine):
         from .follower import Follower
 
         path = os.path.join(attempt.folder, layout.REMOTE)
-        known = read_record(path)
+        known = RemoteJobRecord.read(path)
         text = None
-        if known is None or not known["submitted"]:
+        if known is None or not known.submitted:
             if not attempt.context.source:
                 raise EngineError(
                     "its launcher was killed before the job was submitted"
                     if known
                     else "the openpai engine needs the job file, which only pailot run and pailot rerun hand on"
                 )
-            known = {"job": _name_there(attempt), "server": self._server(), "submitted": False}
-            write_record(path, known)
-            text = _as_sent(attempt.context.source, known["job"], attempt.plan.options.environment)
-        server = str(known["server"])
+            known = RemoteJobRecord(_name_there(attempt), self._server())
+            write_record(path, known.to_json())
+            text = _as_sent(attempt.context.source, known.job, attempt.plan.options.environment)
+        server = known.server
         os.makedirs(os.path.join(attempt.folder, layout.TASKS), exist_ok=True)
         self._follower = Follower(
             lambda: self._connect(server),
-            known["job"],
+            known.job,
             text,
             {role.name: role.instances for role in attempt.plan.roles.values()},
             Mirror(attempt.folder, attempt.context.hidden),
@@ -108,7 +109,7 @@ class OpenpaiEngine(Engine):
         self._wake()  # what came along with it has been taken, and is still to be handed out
         if text is not None:
             assert self._submitted is not None
-            write_record(path, {**known, "submitted": True, "server": self._submitted["server"]})
+            write_record(path, known.replace(submitted=True, server=self._submitted["server"]).to_json())
             self.context.waiting(f"submitted to {self._submitted['server']} as {self._submitted['job']}")
         return []
 

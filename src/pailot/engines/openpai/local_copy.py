@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from ...runfolder import layout
-from ...runfolder.atomic_json import read_record, write_record
+from ...runfolder.atomic_json import write_record
+from ...runfolder.engine_records import FetchedLogsRecord
 from ...runfolder.layout import STREAMS
 from ...runfolder.logs import after_gap
 from ...runfolder.masking import Masker
@@ -84,9 +85,9 @@ class TaskLogs:
     def __init__(self, folder: str, masker: Masker) -> None:
         self.folder = folder
         self._path = os.path.join(folder, layout.REMOTE)
-        kept = read_record(self._path) or {}
+        kept = FetchedLogsRecord.read(self._path) or FetchedLogsRecord()
         self._maskers = {stream: masker.twin() for stream in STREAMS}
-        self._taken = {stream: tuple(kept.get(stream) or (0, 0)) for stream in STREAMS}
+        self._taken = {stream: (taken[0], taken[1]) for stream, taken in kept.to_json().items()}
         self._read: dict[str, int] = {stream: self._taken[stream][0] for stream in STREAMS}
         self._opened = False
         self.complete = False
@@ -148,7 +149,8 @@ class TaskLogs:
         for name in written:
             size = os.path.getsize(os.path.join(self.folder, name))
             self._taken[name] = (self._read[name] - held if name == read else self._taken[name][0], size)
-        write_record(self._path, {name: list(each) for name, each in self._taken.items()}, durable=False)
+        kept = FetchedLogsRecord(**{name: list(each) for name, each in self._taken.items()})
+        write_record(self._path, kept.to_json(), durable=False)
 
     def _open(self) -> None:
         """Once: the files as the record says they are."""

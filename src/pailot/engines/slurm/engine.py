@@ -11,7 +11,8 @@ from ...data import ml_folders, ml_mounts
 from ...lifecycle.completion import Outcome, Verdict
 from ...lifecycle.states import FAILED, RUNNING, STOPPED, UNKNOWN, WAITING
 from ...runfolder import layout
-from ...runfolder.atomic_json import read_lines, read_record, write_record
+from ...runfolder.atomic_json import read_lines, write_record
+from ...runfolder.engine_records import FollowedRecord, SlurmJobRecord
 from ...runfolder.journal import Tail
 from ...runfolder.records import TaskRecord
 from ...runtime.slurm.driver import ending
@@ -138,13 +139,13 @@ class SlurmEngine(Engine):
         return not (self.began or self.over)
 
     def _adopt(self, attempt: Attempt) -> bool:
-        record = read_record(os.path.join(attempt.folder, layout.SLURM_JOB))
+        record = SlurmJobRecord.of(attempt.folder)
         if record is None and os.path.exists(os.path.join(attempt.folder, layout.PAYLOAD)):
             found = cluster_queries.find(self.comment)
-            record = {"job": found} if found else None
+            record = SlurmJobRecord(found) if found else None
         if record is None:
             return False
-        self.job = str(record["job"])
+        self.job = record.job
         self.unshared = UnsharedHome.of_record(self.settings, attempt.folder, record, attempt.context.home)
         return True
 
@@ -222,10 +223,10 @@ class SlurmEngine(Engine):
             PAILOT_CODE=code_bundle.code(attempt.context.home),
             PAILOT_PYTHON=code_bundle.interpreter(),
         )
-        script, more = asked.script, {}
+        script, code = asked.script, None
         if self.unshared is not None:
             environment.update(self.unshared.variables)
-            script, more = self.unshared.script, self.unshared.record
+            script, code = self.unshared.script, self.unshared.code
         else:
             environment.update(self.private.variables)
             private_part.write_own(attempt.folder, private_part.FILE, self.private.data)
@@ -258,11 +259,8 @@ class SlurmEngine(Engine):
             if found:
                 self.job = found
                 break
-        write_record(
-            os.path.join(attempt.folder, layout.SLURM_JOB),
-            {"job": self.job, "comment": self.comment, "at": time.time(), **more},
-            durable=False,
-        )
+        record = SlurmJobRecord(self.job, self.comment, time.time(), code)
+        write_record(os.path.join(attempt.folder, layout.SLURM_JOB), record.to_json(), durable=False)
         where = f" in partition '{asked.partition}'" if asked.partition else ""
         self.context.waiting(f"submitted to Slurm as job {self.job}{where}")
 
@@ -297,7 +295,7 @@ class SlurmEngine(Engine):
     def _follow(self) -> None:
         self.submitted = True
         self.journal, self.logs = Tail(os.path.join(self.folder, layout.DRIVER_EVENTS)), Logs(self.folder)
-        self.known = int((read_record(os.path.join(self.folder, layout.FOLLOWED)) or {}).get("offset", 0))
+        self.known = (FollowedRecord.read(os.path.join(self.folder, layout.FOLLOWED)) or FollowedRecord()).offset
         self.notice.watch(self.journal.path)
         QUEUE.follow(self.job, self, float(self.settings["slurm_poll_seconds"]))
         self.notice.arm(SHORTEST_LOOK)
@@ -313,7 +311,8 @@ class SlurmEngine(Engine):
         for entry, offset in entries:
             self._heard(entry, known=offset <= self.known)
         if entries:
-            write_record(os.path.join(self.folder, layout.FOLLOWED), {"offset": self.journal.offset}, durable=False)
+            followed = FollowedRecord(self.journal.offset)
+            write_record(os.path.join(self.folder, layout.FOLLOWED), followed.to_json(), durable=False)
         told = {path for path in changed if path != self.journal.path}
         grown = self.logs.grown(told or (set() if changed else None))
         self.fresh += [{"event": "grown", "role": role, "index": index, "attempt": number} for role, index, number in grown]
@@ -461,12 +460,12 @@ class SlurmEngine(Engine):
     def observe(self, folder: str) -> Observation:
         """As the journal of the attempt's driver tells; Slurm is asked if that does not say how it ended."""
         self.folder = folder
-        record = read_record(os.path.join(folder, layout.SLURM_JOB))
+        record = SlurmJobRecord.of(folder)
         if record is None:
             killed = Verdict(FAILED, "its launcher was killed before Slurm had taken the job")
             return Observation(WAITING, outcome=Outcome("platform", killed))
-        self.job, self.comment = str(record["job"]), str(record.get("comment", ""))
-        self.unshared = UnsharedHome.of_record(self.settings, folder, record) if record.get("code") else None
+        self.job, self.comment = record.job, record.comment
+        self.unshared = UnsharedHome.of_record(self.settings, folder, record) if record.code else None
         self.submitted, self.journal, self.logs = True, Tail(os.path.join(folder, layout.DRIVER_EVENTS)), Logs(folder)
         for entry, _ in self.journal.entries():
             self._heard(entry)
@@ -496,9 +495,9 @@ class SlurmEngine(Engine):
 
     def stop_detached(self, folder: str, grace: float, *, now: bool) -> None:
         order_stop(folder, "user", grace, now=now)
-        record = read_record(os.path.join(folder, layout.SLURM_JOB))
+        record = SlurmJobRecord.of(folder)
         if record is not None:
-            for words in _telling(str(record["job"])):
+            for words in _telling(record.job):
                 slurm_cli.run(words, slurm_cli.environment(os.environ))
 
     # The engine's interface
@@ -540,10 +539,13 @@ class SlurmEngine(Engine):
     @classmethod
     def dependency(cls, ends: Sequence[tuple[str, bool]]) -> str:
         """In the words of sbatch's option of that name; empty if one of the attempts was not submitted yet."""
-        records = [(read_record(os.path.join(folder, layout.SLURM_JOB)) or {}, succeeds) for folder, succeeds in ends]
-        if not all(record.get("job") for record, _ in records):
-            return ""
-        return ",".join(f"{'afterok' if succeeds else 'afterany'}:{record['job']}" for record, succeeds in records)
+        words = []
+        for folder, succeeds in ends:
+            record = SlurmJobRecord.of(folder)
+            if record is None:
+                return ""
+            words.append(f"{'afterok' if succeeds else 'afterany'}:{record.job}")
+        return ",".join(words)
 
     def preview(self, plan: Plan) -> str:
         return cluster_queries.script(plan)

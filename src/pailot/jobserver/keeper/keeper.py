@@ -24,7 +24,7 @@ from ...lifecycle.states import FAILED
 from ...lifecycle.waits import LONGEST_WAIT_SECONDS, capped
 from ...runfolder import journal, layout, plan_codec
 from ...runfolder.atomic_json import DISK_FULL, is_full, keep_reserve, write_record
-from ...runfolder.records import HandedOn, RunRecord, VerdictRecord
+from ...runfolder.records import HandedOn, KeeperError, RunRecord, VerdictRecord
 from ...runfolder.stop_reason import claim_stop
 from ...runtime import cgroups, defects
 from ...runtime.daemon import daemonize
@@ -411,7 +411,7 @@ class Keeper:
                 raise PailotError("another process drives this job")
 
             def waiting(words: str) -> None:
-                running.happened(folder.note("waiting", reason=words))
+                running.happened(folder.note(journal.waiting(words)))
 
             engine = running.engine = create_engine(self.engine, EngineContext(waiting, many_runs=True))
             so_far = {"first": order["attempt"], "retries": order["retries"], "began": order["began"]}
@@ -511,9 +511,9 @@ class Keeper:
         """A server that is not there now finds it in the folder."""
         if running.driver is None:
             return
-        record = {"reason": words, "defect": defect, "at": time.time()}
+        record = KeeperError(words, defect, time.time())
         try:
-            write_record(running.driver.folder.file(layout.KEEPER_ERROR), record, durable=False)
+            write_record(running.driver.folder.file(layout.KEEPER_ERROR), record.to_json(), durable=False)
         except OSError:
             pass  # it is in our own log
 

@@ -44,6 +44,7 @@ export function openEditor(host, text, { onChange, onSubmit, label }) {
         lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine(), lintGutter(), search(),
         indentUnit.of("  "), yaml(), syntaxHighlighting(COLOURS), LOOK,
         keymap.of([...lintKeymap, ...defaultKeymap, ...historyKeymap, ...searchKeymap, indentWithTab]),
+        matchMedia("(max-width: 760px)").matches ? EditorView.lineWrapping : [],
         EditorView.contentAttributes.of({ "aria-label": label }),
         EditorView.updateListener.of((update) => update.docChanged && onChange(update.state.doc.toString())),
       ],

@@ -29,6 +29,9 @@ export const WORDS = {
     tryExample: "Try the example in the browser", fromShell: "From a shell:", makeUsers: "Make users for your team", tags: "Tags",
     lastLines: "Last lines", openLog: "Open the log", command: "Command", copy: "Copy", copied: "Copied", taskOf: "{0} of {1}",
     unfinished: "Not over", whatToDo: "What you can do", match: "{0} of {1}", noMatch: "no match", skip: "Skip to the content",
+    keys: "Keys", goto: "Go to job", gotoHint: "Go to job  Ctrl+K", close: "Close", doIt: "In a shell", keyJobs: "jobs", keySubmit: "a new job", keyCluster: "the cluster", keyAccount: "your account",
+    keyMove: "next, previous row", keyOpen: "open", keyChoose: "choose the row", keyFind: "find", keyBack: "back", keyNext: "next, previous match", keyFollow: "follow the log",
+    keyWhy: "why", environment: "Environment", streamLabel: "Stream",
   },
   zh: {
     jobs: "任务", submit: "提交", cluster: "集群", account: "账户", users: "用户", alerts: "告警", login: "登录",
@@ -56,6 +59,9 @@ export const WORDS = {
     tryExample: "在浏览器中试用示例", fromShell: "在命令行中：", makeUsers: "为团队创建用户", tags: "标签",
     lastLines: "最后几行", openLog: "打开日志", command: "命令", copy: "复制", copied: "已复制", taskOf: "{0} / {1}",
     unfinished: "未结束", whatToDo: "可以做什么", match: "第 {0} 个，共 {1} 个", noMatch: "没有匹配", skip: "跳到内容",
+    keys: "快捷键", goto: "跳转到任务", gotoHint: "跳转到任务  Ctrl+K", close: "关闭", doIt: "在命令行中", keyJobs: "任务列表", keySubmit: "新任务", keyCluster: "集群", keyAccount: "账户",
+    keyMove: "下一行、上一行", keyOpen: "打开", keyChoose: "选择该行", keyFind: "查找", keyBack: "返回", keyNext: "下一个、上一个匹配", keyFollow: "跟随日志",
+    keyWhy: "原因", environment: "环境变量", streamLabel: "输出流",
   },
 };
 

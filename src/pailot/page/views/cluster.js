@@ -19,7 +19,7 @@ export function Cluster() {
   const heads = [t("name"), t("clusters"), t("asked"), t("ran"), t("reason")];
   return html`
     <h1>${t("cluster")} <span class="soft">${node}</span></h1>
-    <div class="panel"><${Bar} name="CPU" used=${used.cpu} total=${total.cpu} /><${Bar} name="RAM" used=${used.memory} total=${total.memory} show=${memory} />
+    <div class="panel bars"><${Bar} name="CPU" used=${used.cpu} total=${total.cpu} /><${Bar} name="RAM" used=${used.memory} total=${total.memory} show=${memory} />
       ${total.gpu > 0 && html`<${Bar} name="GPU" used=${used.gpu} total=${total.gpu} />`}</div>
     <div class="grid plain" role="table" aria-label=${t("clusters")}>
       <div role="row" class="head">${[t("clusters"), `${t("kept")} CPU`, "RAM", "GPU", `${t("used")} CPU`, "RAM", "GPU", t("running"), t("waiting")].map((each) => html`<span role="columnheader">${each}</span>`)}</div>

@@ -2,9 +2,10 @@
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { follow, get, jobPath, post, put, remove, send } from "../lib/api.js";
 import { amounts, duration, exactTime } from "../lib/format.js";
+import { useKeys } from "../lib/keys.js";
 import { go } from "../lib/router.js";
 import { Ago, Ask, Copy, State, Trouble, useClock, useLoaded } from "../lib/ui.js";
-import { language, t } from "../lib/words.js";
+import { language, stateWord, t } from "../lib/words.js";
 import { Logs } from "./logs.js";
 
 const TABS = ["", "tasks", "logs", "file", "plan", "events"];
@@ -34,10 +35,6 @@ export function Job({ me, job, tab, more }) {
     return () => clearInterval(timer);
   }, [waits, job]);
 
-  if (record.error && !record.value) return html`<${Trouble} error=${record.error} retry=${record.reload} />`;
-  if (!record.value) return html`<p class="soft">${t("loading")}</p>`;
-  const run = record.value;
-  const over = OVER.includes(run.state);
   const act = async (/** @type {() => Promise<any>} */ what) => {
     setError(null);
     setAsking("");
@@ -50,21 +47,32 @@ export function Job({ me, job, tab, more }) {
     }
   };
   const here = `/jobs/${encodeURIComponent(job)}`;
+  const rerun = () => act(async () => go(`/jobs/${encodeURIComponent(await again(path, record.value.user))}`));
+  useKeys({
+    s: () => void (record.value && !OVER.includes(record.value.state) && setAsking("stop")),
+    r: () => void (record.value && rerun()),
+    c: () => go(`/submit?from=${encodeURIComponent(job)}`),
+    l: () => go(`${here}/logs`),
+    w: () => go(here),
+    Escape: () => go(tab ? here : "/jobs"),
+  }, [record.value, tab, job]);
+
+  if (record.error && !record.value) return html`<${Trouble} error=${record.error} retry=${record.reload} />`;
+  if (!record.value) return html`<p class="soft">${t("loading")}</p>`;
+  const run = record.value;
+  const over = OVER.includes(run.state);
   const actions = {
     stop: () => act(() => put(`${path}/executionType`, { value: "STOP" })),
     remove: () => act(async () => (await remove(path), go("/jobs"))),
   };
   return html`
     <div class="row">
-      <a href="/jobs" aria-label=${t("jobs")}>‹ ${t("jobs")}</a>
-      <h1 class="grow"><bdi>${run.user}~${run.name}</bdi></h1>
+      <a href="/jobs" aria-label=${t("jobs")}>‹</a>
+      <h1><bdi>${run.user}~${run.name}</bdi></h1>
       <${State} state=${run.state} />
-      <span class="soft">${run.started ? duration((run.ended ? run.ended * 1000 : now) - run.started * 1000) : ""}</span>
-    </div>
-    <div class="row">
-      <span class="soft grow">${run.attempt > 0 ? `${t("attempt")} ${run.attempt + 1} · ` : ""}${run.engine ?? ""} ${run.virtualCluster ?? ""}</span>
+      <span class="soft grow">${[run.started ? duration((run.ended ? run.ended * 1000 : now) - run.started * 1000) : "", run.attempt > 0 ? `${t("attempt")} ${run.attempt + 1}` : "", run.engine, run.virtualCluster].filter(Boolean).join(" · ")}</span>
       ${!over && html`<button class="danger" onClick=${() => setAsking("stop")}>${t("stop")}</button>`}
-      <button onClick=${() => act(async () => go(`/jobs/${encodeURIComponent((await again(path, run.user)))}`))}>${t("rerun")}</button>
+      <button onClick=${rerun}>${t("rerun")}</button>
       <a class="button" href=${`/submit?from=${encodeURIComponent(job)}`}>${t("clone")}</a>
       ${over && html`<button onClick=${() => setAsking("remove")}>${t("remove")}</button>`}
     </div>
@@ -94,20 +102,20 @@ function Overview({ run, why, here, path, now }) {
   return html`
     <section class="panel" aria-label=${t("why")}>
       <h2>${t("why")}</h2>
-      ${why?.lines.map((/** @type {string} */ line) => html`<div class=${line.startsWith("    ") ? "mono" : ""}>${line}</div>`)}
+      ${why?.lines.map((/** @type {string} */ line) => html`<div class=${line.startsWith("    ") ? "mono" : line.startsWith(`${run.name} is `) ? "headline" : ""}>${line}</div>`)}
       ${why?.reason && html`<${Waiting} reason=${why.reason} now=${now} />`}
       ${failed && html`<p><a href=${`${here}/logs/${encodeURIComponent(failed.role)}/${failed.index}`}>${t("openLog")}: ${failed.role}:${failed.index}</a></p>`}
     </section>
-    ${Object.entries(run.taskRoles).map(([role, { tasks }]) => html`<section class="panel">
-      <div class="row"><strong><bdi>${role}</bdi></strong> <span class="soft">${tasks.filter((/** @type {any} */ each) => each.state === "RUNNING").length}/${tasks.length} ${t("running")}</span></div>
-      <div class="dots">${tasks.slice(0, MOST_DOTS).map((/** @type {any} */ task) => html`<a class=${task.state.toLowerCase()} title=${`${role}:${task.index} ${task.state}`} aria-label=${`${role}:${task.index} ${task.state}`} href=${`${here}/logs/${encodeURIComponent(role)}/${task.index}`}></a>`)}</div>
-    </section>`)}
+    <section class="panel" aria-label=${t("tasks")}>${Object.entries(run.taskRoles).map(([role, { tasks }]) => html`<div class="role">
+      <strong><bdi>${role}</bdi></strong> <span class="soft">${tasks.filter((/** @type {any} */ each) => each.state === "RUNNING").length}/${tasks.length} ${stateWord("RUNNING")}</span>
+      <div class="dots">${tasks.slice(0, MOST_DOTS).map((/** @type {any} */ task) => html`<a class=${task.state.toLowerCase()} title=${`${role}:${task.index} ${stateWord(task.state)}`} aria-label=${`${role}:${task.index} ${stateWord(task.state)}`} href=${`${here}/logs/${encodeURIComponent(role)}/${task.index}`}></a>`)}</div>
+    </div>`)}</section>
     <section class="panel"><dl class="facts">
       <dt>${t("submitted")}</dt><dd>${exactTime(run.submitted * 1000, language())}</dd>
       ${run.started && html`<dt>${t("started")}</dt><dd>${exactTime(run.started * 1000, language())}</dd>`}
       ${run.ended && html`<dt>${t("ended")}</dt><dd>${exactTime(run.ended * 1000, language())}</dd>`}
       ${run.retries > 0 && html`<dt>${t("retries")}</dt><dd>${run.retries}</dd>`}
-      <dt>${t("command")}</dt><dd><${Copy} text=${`pailot logs -f ${run.user}~${run.name}`} /></dd>
+      <dt>${t("doIt")}</dt><dd class="commands">${(OVER.includes(run.state) ? ["show", "logs", "rerun"] : ["why", "logs -f", "stop"]).map((verb) => html`<${Copy} text=${`pailot ${verb} ${run.user}~${run.name}`} />`)}</dd>
     </dl></section>`;
 }
 
@@ -151,7 +159,7 @@ function Plan({ path }) {
 export const PlanRoles = ({ plan }) => html`<div>${Object.entries(plan.taskRoles).map(([role, each]) => html`<section class="panel">
   <div class="row"><strong><bdi>${role}</bdi></strong> <span class="soft">× ${each.instances} · ${each.image}</span></div>
   ${["start", "main", "exit"].filter((part) => each.script?.[part]).map((part) => html`<h2>${part}</h2><pre class="text" tabindex="0">${each.script[part]}</pre>`)}
-  <details><summary>environment</summary><pre class="text" tabindex="0">${Object.entries(each.environment ?? {}).map(([name, value]) => `${name}=${value}`).join("\n")}</pre></details>
+  <details><summary>${t("environment")}</summary><pre class="text" tabindex="0">${Object.entries(each.environment ?? {}).map(([name, value]) => `${name}=${value}`).join("\n")}</pre></details>
 </section>`)}</div>`;
 
 /** @param {{path: string, state: string}} props */

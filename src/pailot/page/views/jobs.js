@@ -2,6 +2,7 @@
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { follow, get, jobPath, put } from "../lib/api.js";
 import { amounts, count, duration } from "../lib/format.js";
+import { useKeys } from "../lib/keys.js";
 import { go, withQuery } from "../lib/router.js";
 import { Ago, Ask, Copy, State, Trouble, useClock, useLoaded } from "../lib/ui.js";
 import { stateWord, t } from "../lib/words.js";
@@ -57,29 +58,36 @@ export function Jobs({ me }) {
     list.reload();
   };
   const total = list.value?.totalCount ?? 0;
-  const keys = (/** @type {KeyboardEvent} */ event) => {
-    if (/INPUT|SELECT|TEXTAREA/.test(/** @type {Element} */ (event.target).tagName)) return;
-    const links = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".grid.jobs a.name"))];
-    const at = links.indexOf(/** @type {HTMLElement} */ (document.activeElement));
-    if (event.key === "j") links[Math.min(links.length - 1, at + 1)]?.focus();
-    else if (event.key === "k") links[Math.max(0, at - 1)]?.focus();
-    else if (event.key === "/") (event.preventDefault(), /** @type {HTMLElement} */ (document.getElementById("find-jobs"))?.focus());
-  };
-  useEffect(() => {
-    addEventListener("keydown", keys);
-    return () => removeEventListener("keydown", keys);
-  }, []);
+  const links = () => [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".grid.jobs a.name"))];
+  const at = () => links().indexOf(/** @type {HTMLElement} */ (document.activeElement));
+  const job = () => rows[at()] && `${rows[at()].user}~${rows[at()].name}`;
+  const to = (/** @type {(name: string) => string} */ where) => void (job() && go(where(encodeURIComponent(job()))));
+  const choose = (/** @type {string} */ name) => setChosen((each) => (each.includes(name) ? each.filter((other) => other !== name) : [...each, name]));
+  const stoppable = () => rows[at()] && !OVER.includes(rows[at()].state);
+  useKeys({
+    j: () => links()[Math.min(rows.length - 1, at() + 1)]?.focus(),
+    k: () => links()[Math.max(0, at() - 1)]?.focus(),
+    "/": () => document.getElementById("find-jobs")?.focus(),
+    x: () => void (stoppable() && choose(job())),
+    s: () => {
+      if (!chosen.length && stoppable()) setChosen([job()]);
+      if (chosen.length || stoppable()) setAsking(true);
+    },
+    c: () => to((name) => `/submit?from=${name}`),
+    l: () => to((name) => `/jobs/${name}/logs`),
+    w: () => to((name) => `/jobs/${name}`),
+  }, [rows, chosen]);
 
   return html`
     <div class="row">
-      <div class="chips" role="group" aria-label=${t("user")}>
+      <div class="chips two" role="group" aria-label=${t("user")}>
         <button aria-pressed=${mine} onClick=${() => go(withQuery({ all: null, offset: null }))}>${t("mine")}</button>
         <button aria-pressed=${!mine} onClick=${() => go(withQuery({ all: 1, offset: null }))}>${t("all")}</button>
       </div>
       <div class="chips grow" role="group" aria-label=${t("state")}>
         <button aria-pressed=${!state} onClick=${() => go(withQuery({ state: null, offset: null }))}>${t("anyState")}</button>
         ${STATES.filter((each) => counts.value?.[each] || each === state).map(
-          (each) => html`<button aria-pressed=${state === each} onClick=${() => go(withQuery({ state: state === each ? null : each, offset: null }))}>${stateWord(each)} ${count(counts.value?.[each] ?? 0)}</button>`,
+          (each) => html`<button aria-pressed=${state === each} onClick=${() => go(withQuery({ state: state === each ? null : each, offset: null }))}>${stateWord(each)} <b>${count(counts.value?.[each] ?? 0)}</b></button>`,
         )}
       </div>
       <input id="find-jobs" type="search" placeholder=${t("contains")} aria-label=${t("contains")} value=${text}
@@ -91,13 +99,13 @@ export function Jobs({ me }) {
     ${rows.length > 0 && html`<div class="grid jobs" role="table" aria-label=${t("jobs")}>
       <div role="row" class="head">${[t("name"), t("user"), t("state"), t("tasks"), t("asked"), t("waited"), t("ran"), t("because")].map((each) => html`<span role="columnheader">${each}</span>`)}</div>
       ${rows.map((row) => html`<${JobRow} key=${`${row.user}~${row.name}`} row=${row} now=${now} chosen=${chosen.includes(`${row.user}~${row.name}`)}
-        onChoose=${(/** @type {string} */ name) => setChosen((each) => (each.includes(name) ? each.filter((other) => other !== name) : [...each, name]))} />`)}
+        onChoose=${choose} />`)}
     </div>
-    <div class="row end"><span class="soft grow">${chosen.length > 0 && html`<button class="danger" onClick=${() => setAsking(true)}>${t("stop")} (${chosen.length})</button>`}</span>
+    <div class="row end foot"><span class="soft grow">${chosen.length > 0 && html`<button class="danger" onClick=${() => setAsking(true)}>${t("stop")} (${chosen.length})</button>`}</span>
       <span class="soft">${t("of", count(offset + 1), count(offset + rows.length), count(total))}</span>
       <button disabled=${offset === 0} onClick=${() => go(withQuery({ offset: Math.max(0, offset - PAGE) || null }))}>${t("later")}</button>
       <button disabled=${offset + PAGE >= total} onClick=${() => go(withQuery({ offset: offset + PAGE }))}>${t("earlier")}</button></div>`}
-    ${asking && html`<${Ask} question=${t("confirmStop", chosen.join(", "))} onYes=${stopChosen} onNo=${() => setAsking(false)} />`}`;
+    ${asking && html`<${Ask} question=${t("confirmStop", chosen.join(", "))} onYes=${stopChosen} onNo=${() => (setAsking(false), setChosen([]))} />`}`;
 }
 
 /** @param {{row: Row, now: number, chosen: boolean, onChoose: (name: string) => void}} props */

@@ -3,6 +3,7 @@ import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../
 import { follow, send } from "../lib/api.js";
 import { LONGEST_LINE, Lines, pieces, plain } from "../lib/ansi.js";
 import { bytes, count } from "../lib/format.js";
+import { useKeys } from "../lib/keys.js";
 import { go } from "../lib/router.js";
 import { Trouble } from "../lib/ui.js";
 import { t } from "../lib/words.js";
@@ -105,6 +106,18 @@ function Log({ address }) {
     setHit(next);
     show(hits[next]);
   };
+  useKeys({ f: () => setFollowing((each) => !each), n: () => step(1), N: () => step(-1), "/": () => document.getElementById("find-log")?.focus() }, [hits, hit]);
+  useEffect(() => {
+    // The browser's own find sees only the rows on the screen; pressed a second time it is the browser's again.
+    const find = (/** @type {KeyboardEvent} */ event) => {
+      const field = document.getElementById("find-log");
+      if (!(event.ctrlKey || event.metaKey) || event.key !== "f" || document.activeElement === field) return;
+      event.preventDefault();
+      field?.focus();
+    };
+    addEventListener("keydown", find);
+    return () => removeEventListener("keydown", find);
+  }, []);
   const scrolled = () => {
     const there = /** @type {HTMLElement} */ (box.current);
     setTop(there.scrollTop);
@@ -122,8 +135,8 @@ function Log({ address }) {
   };
   const marked = new Set(hits);
   return html`<div class="row">
-      <select aria-label="stream" value=${stream} onChange=${(/** @type {any} */ e) => setStream(e.target.value)}>${["all", "stdout", "stderr"].map((each) => html`<option>${each}</option>`)}</select>
-      <input type="search" class="grow" placeholder=${t("find")} aria-label=${t("find")} value=${wanted}
+      <select aria-label=${t("streamLabel")} value=${stream} onChange=${(/** @type {any} */ e) => setStream(e.target.value)}>${["all", "stdout", "stderr"].map((each) => html`<option>${each}</option>`)}</select>
+      <input id="find-log" type="search" class="grow" placeholder=${t("find")} aria-label=${t("find")} value=${wanted}
         onInput=${(/** @type {any} */ e) => (setWanted(e.target.value), setHit(0))} onKeyDown=${(/** @type {KeyboardEvent} */ e) => e.key === "Enter" && step(e.shiftKey ? -1 : 1)} />
       <span class="soft" role="status">${wanted ? (hits.length ? t("match", hit + 1, hits.length) : t("noMatch")) : ""}</span>
       <label><input type="checkbox" checked=${following} onChange=${(/** @type {any} */ e) => setFollowing(e.target.checked)} /> ${t("follow")}</label>

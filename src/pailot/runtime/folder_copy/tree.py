@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 PIECE = 48 << 10
 WHOLE = -1
 """As an offset: this is all of the file."""
+REPLACED = frozenset((layout.USAGE,))
+"""Files that grow, and are written anew when they are full: such a new one is brought whole."""
 EVENTS = layout.DRIVER_EVENTS
 LEFT_OUT = frozenset(
     (
@@ -74,6 +76,12 @@ class Tree:
                     yield path, WHOLE, data
             return
         size = state.st_size if end is None else end
+        if os.path.basename(path) in REPLACED and self._marks.get(path, (0,))[0] != state.st_ino:
+            self._marks[path] = state.st_ino, 0, 0
+            data = _read(full, 0, size)
+            self.sizes[path] = len(data)
+            yield path, WHOLE, data
+            return
         offset = self.sizes.get(path, -1)
         if offset < 0:
             self.sizes[path] = offset = 0

@@ -13,7 +13,8 @@ import select
 import signal
 
 from ...runfolder import layout
-from ...runfolder.atomic_json import read_record, write_record
+from ...runfolder.atomic_json import write_record
+from ...runfolder.records import TaskRecord
 from ...runfolder.removing import remove_tree
 from ...runfolder.stop_reason import claim_stop
 from .. import processes
@@ -203,11 +204,11 @@ class Step:
                 return
             if pid == self.shim:
                 self._pass_on()
-                final = read_record(os.path.join(self.folder, layout.FINAL))
+                final = TaskRecord.final(self.folder)
                 if final is None:
                     processes.kill_all(os.getpid())
                 self._bring()
-                self._say(event="final", final=final)
+                self._say(event="final", final=final and final.to_json())
                 self.over = True
 
 

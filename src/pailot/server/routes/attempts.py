@@ -29,14 +29,27 @@ def whole(request: Request, name: str) -> int:
 
 async def role_of(request: Request, name: str, index: int = 0) -> str:
     """The role of the job that a path means, by its own name or as OpenPAI spells it; it has a task of that index."""
-    asked = request.parameters["role"]
+    return (await find_role(request, name, request.parameters["role"], index))[0]
+
+
+async def find_role(request: Request, name: str, asked: str, index: int = 0) -> tuple[str, int]:
+    """A role of a job by one of its spellings, and how many tasks it has; it has a task of that index."""
     record = await request.site.team.get(request.caller.team, name, details=True)
     known = await request.site.roles(record.id)
     found = [asked] if asked in known else [role for role in known if role_name(role) == asked.lower()]
     if len(found) != 1 or index >= known[found[0]]:
         hint = "" if found else suggestion(asked, known)
         raise HttpError(404, "NoJobError", f"Job {name} has no task {asked}:{index}{hint or '.'}")
-    return found[0]
+    return found[0], known[found[0]]
+
+
+async def tasks_of(request: Request, name: str, role: str | None, index: int | None = None) -> list[tuple[str, int]]:
+    """The tasks of a job, of one of its roles, or one of them; for a caller who may read its logs."""
+    if role is not None:
+        found, count = await find_role(request, name, role, index or 0)
+        return [(found, each) for each in (range(count) if index is None else (index,))]
+    record = await request.site.team.get(request.caller.team, name, details=True)
+    return [(each, number) for each, count in (await request.site.roles(record.id)).items() for number in range(count)]
 
 
 @routes("GET", "/jobs/{job}/attempts/{attempt}", answers={200: "The job with the tasks of that attempt"}, shape=a("Job"))

@@ -83,7 +83,7 @@ async def list_jobs(request: Request) -> Response:
     query = query.replace(want_total=with_total)
     if request.query.get("format") == "row":
         page = await request.site.call(request.site.store.jobs.list, query)
-        rows = [answers.row(each, request.site.team.wait_text(each.id)) for each in page.rows]
+        rows = [answers.row(each, request.site.team.reason_of(each.id)) for each in page.rows]
         return json_response({"totalCount": page.total, "data": rows} if with_total else rows)
     item = _as_run if request.query.get("format") == "ps" else answers.list_item
     return Response(await request.site.call(_listed, request.site.store, query, item), kind=JSON)
@@ -155,6 +155,7 @@ async def submit(request: Request) -> Response:
     code, name, secrets_of = (request.query.get(each) or None for each in ("code", "name", "secretsOf"))
     after = _words(request.query.get("after", ""))
     record = await request.site.team.submit(request.caller.must(), text, code=code, name=name, secrets_of=secrets_of, after=after)
+    request.named = f"{record.user}~{record.name}"
     message = f"Update job {record.name} for user {record.user} successfully."
     warnings = request.site.team.warnings(record)
     told = {"status": 202, "message": message, "name": record.name}

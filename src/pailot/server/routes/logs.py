@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import codecs
+import json
 from urllib.parse import quote
 
 from ...runfolder.layout import STREAMS
+from ..log_stream import as_text, begin_of, of_tasks
 from ..schemas import a
 from ..toolkit.errors import HttpError
 from ..toolkit.http import TEXT, Response, Stream, json_response
 from ..toolkit.routing import KEY, Query, Routes
 from ..toolkit.sse import event, last_id, stream
-from .attempts import role_of, whole
+from .attempts import role_of, tasks_of, whole
 from .jobs import full_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+    from typing import Any
 
     from ...jobserver.logs import Log
     from ...jobserver.models import LogPiece
@@ -81,9 +83,7 @@ async def log(request: Request) -> Response:
     """What a task printed; `Range` is honoured, `follow` goes on to the end."""
     name, index = full_name(request), whole(request, "index")
     role = await role_of(request, name, index)
-    which = request.query.get("stream") or "all"
-    if which not in STREAMS:
-        raise HttpError(400, "InvalidParametersError", f"'stream' should be one of {', '.join(STREAMS)}, is {which[:40]!r}")
+    which = stream_of(request)
     attempt, task_attempt = _optional(request, "attempt"), _optional(request, "taskAttempt")
     team, caller = request.site.team, request.caller.team
     if request.flag("follow"):
@@ -105,24 +105,56 @@ def _optional(request: Request, name: str) -> int | None:
 
 
 async def follow(pieces: AsyncIterator[LogPiece]) -> AsyncIterator[bytes]:
-    """Pieces of a log as events. A character whose bytes are not all there waits for the rest, so that ids are exact."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    where = (-1, -1)
-    async for piece in pieces:
-        if (piece.attempt, piece.task_attempt) != where:
-            where = (piece.attempt, piece.task_attempt)
-            decoder.reset()
-        if piece.missing:
-            decoder.reset()
-        text = decoder.decode(piece.data, final=piece.ended)
-        offset = piece.offset - len(decoder.getstate()[0])
-        at = {"offset": offset, "attempt": piece.attempt, "taskAttempt": piece.task_attempt}
-        mark = f"{piece.attempt}.{piece.task_attempt}.{offset}"
-        if text or piece.missing:
-            more = {"missing": piece.missing} if piece.missing else {}
-            yield event("", {**at, "text": text, **more}, mark)
-        if piece.ended:
-            yield event("end", at, mark)
+    """Pieces of a log as events."""
+    async for told in as_text(pieces):
+        yield event("end" if told.ended else "", told.data, told.place)
+
+
+_JOB_LOGS_QUERY = (
+    Query("follow", "Must be true: all logs of a job are told as events.", {"type": "boolean"}),
+    Query("role", "Only the tasks of this role."),
+    Query("stream", "Which stream.", {"type": "string", "enum": list(STREAMS), "default": "all"}),
+    Query("since", "Begin with this attempt of the job; by default with the latest attempt of each task.", _NUMBER),
+    Query("after", "The id of the last event seen; the header Last-Event-ID does the same."),
+)
+
+
+@routes("GET", "/jobs/{job}/logs", query=_JOB_LOGS_QUERY, kind="text/event-stream")
+async def job_logs(request: Request) -> Response:
+    """What all tasks of a job print, in one stream, to the end of the job."""
+    name = full_name(request)
+    if not request.flag("follow"):
+        raise HttpError(400, "InvalidParametersError", "all logs of a job are followed: add follow=true, or name a task")
+    tasks = await tasks_of(request, name, request.query.get("role") or None)
+    after = read_id(last_id(request))
+    team, caller, which = request.site.team, request.caller.team, stream_of(request)
+    begin = await begin_of(team, caller, name, tasks, which, after, _optional(request, "since"))
+    return stream(request, _job_events(of_tasks(team, caller, name, which, begin)))
+
+
+async def _job_events(told: AsyncIterator[tuple[list[dict[str, Any]], dict[str, str]]]) -> AsyncIterator[bytes]:
+    mark = "{}"
+    async for pieces, places in told:
+        mark = json.dumps(places, separators=(",", ":"))
+        yield event("" if pieces else "begin", {"pieces": pieces}, mark)
+    yield event("end", {"pieces": []}, mark)
+
+
+def read_id(text: str) -> Any:
+    """The id of an event that is JSON."""
+    if not text:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise HttpError(400, "InvalidParametersError", f"'{text[:60]}' is no id of an event") from None
+
+
+def stream_of(request: Request) -> str:
+    which = request.query.get("stream") or "all"
+    if which not in STREAMS:
+        raise HttpError(400, "InvalidParametersError", f"'stream' should be one of {', '.join(STREAMS)}, is {which[:40]!r}")
+    return which
 
 
 async def _whole_log(request: Request, found: Log) -> Response:

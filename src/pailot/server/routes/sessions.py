@@ -50,7 +50,9 @@ async def open_session(request: Request) -> Response:
             raise HttpError(401, "UnauthorizedUserError", str(error)) from None
     else:
         name, password = body.get("username", ""), body.get("password", "")
+        request.named = name
         opened = await request.site.hash(sessions.open, name, password, address=counted(request.client), note=note)
+    request.named = opened.account.username
     about = {**_about(opened.account), "page": opened.page, "expires": int(opened.expires * 1000)}
     return json_response(about, headers=_cookie(request, opened))
 

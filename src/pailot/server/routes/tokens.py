@@ -40,6 +40,7 @@ _LOGIN = Record(
 async def login(request: Request) -> Response:
     """Log in with a password; return a token."""
     body = check(await request.data() or {}, _LOGIN)
+    request.named = body["username"]
     life = float(body.get("expiration", LIFE_SECONDS))
     if not SHORTEST_LIFE <= life <= LONGEST_LIFE:
         message = f"'expiration' should be between {SHORTEST_LIFE} and {LONGEST_LIFE} seconds"

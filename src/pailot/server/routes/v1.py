@@ -110,6 +110,7 @@ async def _submit(request: Request, name: str) -> Response:
     if not text.strip():
         raise HttpError(400, "InvalidParametersError", "the body is empty; it should be a job")
     record = await request.site.team.submit(request.caller.must(), text, name=name or None)
+    request.named = f"{record.user}~{record.name}"
     message = {"message": f"update job {record.name} successfully", "name": record.name}
     return json_response(message, 202, [(b"x-warning", _OBSOLETE)] if '"killAllOnCompletedTaskNumber"' in text else None)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...jobserver.models import JobDetail
+    from ...scheduling.requests import Reason
     from ...store.server import JobRecord
 
 
@@ -44,7 +45,7 @@ def list_item(job: JobRecord) -> dict[str, Any]:
     }
 
 
-def row(job: JobRecord, waits_for: str) -> dict[str, Any]:
+def row(job: JobRecord, waits_for: Reason | None) -> dict[str, Any]:
     """One job as the web page lists it; `waits_for` is what keeps it in the queue."""
     return {
         "name": job.name,
@@ -61,7 +62,8 @@ def row(job: JobRecord, waits_for: str) -> dict[str, Any]:
         "gpus": job.gpus,
         "priority": job.priority,
         "tags": list(job.tags),
-        "reason": waits_for or job.reason or None,
+        "reason": (waits_for.text if waits_for is not None else job.reason) or None,
+        "position": waits_for.position if waits_for is not None else None,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import zlib
 from contextlib import suppress
 from urllib.parse import parse_qsl
@@ -117,15 +118,21 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 class Request:
     """One request; what it holds is read when it is asked for."""
 
-    __slots__ = ("_headers", "_query", "caller", "parameters", "receive", "scope", "site")
+    __slots__ = ("_headers", "_query", "caller", "id", "named", "parameters", "receive", "scope", "site")
 
     caller: Caller
+    id: str
+    """The number of the request: in the response, the access log, the audit log and the number of a defect."""
+    named: str
+    """A user or job that only the body names; the audit log needs it."""
 
     def __init__(self, site: Site, scope: Scope, receive: Receive, parameters: Mapping[str, str]) -> None:
         self.site = site
         self.scope = scope
         self.receive = receive
         self.parameters = parameters
+        self.id = os.urandom(8).hex()
+        self.named = ""
         self._headers: dict[bytes, bytes] | None = None
         self._query: dict[str, str] | None = None
 
@@ -147,6 +154,12 @@ class Request:
                 raise HttpError(400, "InvalidParametersError", "the query cannot be read") from None
             self._query = dict(pairs)
         return self._query
+
+    def all_of(self, name: str) -> list[str]:
+        """All values of a name that the query may repeat."""
+        self.query  # noqa: B018  # refuses a query that cannot be read
+        pairs = parse_qsl(self.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        return [value for key, value in pairs if key == name]
 
     @property
     def client(self) -> str:

@@ -105,10 +105,11 @@ class AccessLog:
             for name, value in request.parameters.items():
                 if name != "token" and value.isprintable():
                     path = path.replace(f"{{{name}}}", value)
+        number = request.id if request is not None else "-"
         user = request.caller.username if request is not None and request.caller.username else "-"
         try:
             self._stream.write(
-                f"{now} {peer[0] if peer else '-'} {user} {scope['method']} {path} {status} {seconds * 1e3:.1f}ms\n"
+                f"{now} {peer[0] if peer else '-'} {user} {scope['method']} {path} {status} {seconds * 1e3:.1f}ms {number}\n"
             )
         except OSError:
             pass  # a full disk must not keep the server from answering

@@ -18,9 +18,9 @@ from .batch_script import permitted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+    from collections.abc import Callable
 
+    from ....runfolder.engine_records import SlurmJobRecord
     from ....settings import Settings
     from ...contract import Attempt, Engine, Steps
     from ..sbatch_request import Request
@@ -47,11 +47,11 @@ class UnsharedHome:
         return cls(settings, attempt.folder, code_bundle.code(attempt.context.home))
 
     @classmethod
-    def of_record(cls, settings: Settings, folder: str, record: Mapping[str, Any], home: str = "") -> UnsharedHome | None:
+    def of_record(cls, settings: Settings, folder: str, record: SlurmJobRecord, home: str = "") -> UnsharedHome | None:
         """For an attempt that was submitted before, if it took everything along; the code is that of `home`, if that is known."""
-        if "code" not in record and not _is_packed(folder):
+        if record.code is None and not _is_packed(folder):
             return None
-        return cls(settings, folder, code_bundle.code(home) if home else str(record.get("code", "")))
+        return cls(settings, folder, code_bundle.code(home) if home else record.code or "")
 
     def pack(self, attempt: Attempt, asked: Request, beside: Callable[[Callable[[], None], Attempt], Steps[None]]) -> Steps[None]:
         """Everything that the driver needs into the batch script; what a job names is opened `beside` the loop."""
@@ -75,11 +75,6 @@ class UnsharedHome:
     def variables(self) -> dict[str, str]:
         """What the batch script has to know."""
         return {"PAILOT_NODE_FOLDER": self._node_folder}
-
-    @property
-    def record(self) -> dict[str, str]:
-        """By which another process knows, from the attempt's record, that it took everything along."""
-        return {"code": self.code}
 
     def keep_mirror(self, job: str, owner: Engine) -> None:
         """While the job runs a process keeps the folder up to date; if another of ours does, it ends at once."""

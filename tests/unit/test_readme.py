@@ -1,0 +1,61 @@
+"""The README names every command, its pictures are there, and the Chinese one keeps in step with it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pailot.cli.main import COMMANDS
+from pailot.settings import SETTINGS, Settings
+from tools.pictures import SESSIONS
+from tools.site import example_settings
+
+ROOT = Path(__file__).parents[2]
+ENGLISH = (ROOT / "README.md").read_text(encoding="utf-8")
+CHINESE = (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
+
+
+def commands_of(text: str) -> set[str]:
+    """What a reader would type or write: indented lines and `code`, without comments."""
+    lines = re.findall(r"^    (\S.*)$", text, re.MULTILINE) + re.findall(r"`([^`\n]+)`", text)
+    return {re.sub(r"\s+# .*", "", line).strip() for line in lines}
+
+
+def test_every_command_is_named() -> None:
+    table = ENGLISH.partition("## All commands")[2].partition("\n## ")[0]
+    assert set(COMMANDS) <= set(re.findall(r"`(\w+)`", table))
+
+
+def test_what_the_chinese_readme_lets_a_reader_type_stands_in_the_english_one() -> None:
+    told = {line for line in commands_of(CHINESE) if re.match(r"(?:PAILOT_\S+ )?(?:pailot|make|pip) |from ", line)}
+    assert len(told) > 10
+    known = commands_of(ENGLISH)
+    assert not {line for line in told if line not in known and not any(each.startswith(f"{line} ") for each in known)}
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_picture_shows_its_session(name: str) -> None:
+    picture = (ROOT / "docs" / "pictures" / f"{name}.svg").read_text(encoding="utf-8")
+    assert f"docs/pictures/{name}.svg" in ENGLISH
+    for command in SESSIONS[name][1]:
+        assert command in picture
+
+
+def test_every_command_of_the_workflows_is_a_make_target() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for file in (ROOT / ".github" / "workflows").glob("*.yml"):
+        steps = re.findall(r"^ *- run: (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+        assert steps
+        assert {step.removeprefix("make ") for step in steps} <= targets
+
+
+def test_an_example_of_every_setting_is_read_as_the_defaults(tmp_path: Path) -> None:
+    lines = [line.removeprefix("# ") for line in example_settings().splitlines() if re.match(r"# \w+ = ", line)]
+    assert len(lines) == len(SETTINGS)
+    (tmp_path / "pailot.toml").write_text("\n".join(line for line in lines if not line.startswith("home ")), encoding="utf-8")
+    read = Settings({"HOME": str(tmp_path)}, str(tmp_path))
+    for each in SETTINGS:
+        value, default = read[each.name], each.default
+        assert each.name == "home" or (tuple(value) if isinstance(value, list) else value) == default, each.name
