@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.acceptance.http_server import PASSWORD
+from tests.support.http_server import PASSWORD
 
 from .demo import populate, serve
 
