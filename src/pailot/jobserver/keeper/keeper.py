@@ -65,7 +65,7 @@ class Running(Watcher):
         self.descriptor: int | None = None
         self.watched = False
 
-    def standing(self) -> dict[str, Any]:
+    def standing(self) -> dict[str, object]:
         """How far the job is."""
         driver = self.driver
         if driver is None:
