@@ -181,7 +181,8 @@ class SlurmEngine(Engine):
         made = payload.build(attempt, asked.components, places, provided, around, seen=seen)
         public, private = private_part.split(made, attempt)
         self.private = private_part.seal(private, attempt)
-        private_part.write_own(attempt.folder, layout.PAYLOAD, json.dumps({**public, "script": asked.script}).encode())
+        told = public.replace(script=asked.script).to_json()
+        private_part.write_own(attempt.folder, layout.PAYLOAD, json.dumps(told).encode())
 
     def _fill_channels(
         self, attempt: Attempt, own: Mapping[tuple[str, int], ml_mounts.View], stopped: Callable[[], bool]
