@@ -37,7 +37,7 @@ from .accounts import DEFAULT_CLUSTER
 from .alerts import Alerts, counted, seen_by
 from .batched_writer import Writer
 from .code import CodeStore, Quota
-from .dispatcher import QUEUED, SETTLING, Dispatcher, Entry, request_of
+from .dispatcher import QUEUED, SETTLING, SUBMITTED_BY, Dispatcher, Entry, log_job, request_of
 from .errors import BadRequest, Conflict, Forbidden, Invalid, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
 from .following import kept_after, predecessors_of, resolve
 from .logs import Log
@@ -45,6 +45,7 @@ from .models import CapacityReport, Checked, ClusterRules, ClusterUse, Holder, S
 from .notifications import Notices
 from .policy import Policy
 from .reading_pool import SMALL_TEXT, ReadingPool
+from .server_log import current_request
 from .submission import Reader, check_places, check_scripts, demand
 from .subscriptions import Watched
 from .unix_users import UnixUsers
@@ -231,6 +232,7 @@ class Team:
         except NameTaken:
             raise Conflict(f"Job {caller.name}~{plan.name} already exists.") from None
         self.submitted += 1
+        log_job("job submitted", record)
         self.floor.add(record, prepared)
         return record
 
@@ -247,6 +249,8 @@ class Team:
         cpus, memory, gpus = demand(plan)
         number = new_id()
         more: dict[str, Any] = {**kept_after(follows)}
+        if current_request.get():
+            more[SUBMITTED_BY] = current_request.get()
         if job.extras.notify_on:
             more["notify"] = sorted(job.extras.notify_on)
         if plan.options.hold_on_failure_minutes:
@@ -288,6 +292,7 @@ class Team:
         self.policy.check_change(caller, record)
         if entry is None or record.state in FINAL_JOB_STATES:
             return record
+        log_job("job to be stopped", record, request=current_request.get(), by=caller.name)
         return await self.floor.stop(entry, grace=grace, now=now)
 
     async def rerun(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 
@@ -91,7 +92,8 @@ def _number(value: float) -> str:
 class AccessLog:
     """One line a request: when, who, what, how it went. Neither queries nor values of paths, which may be secret."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, *, as_json: bool = False) -> None:
+        self._as_json = as_json
         self._stream: TextIO = (
             sys.stderr if where == "-" else open(where, "a", buffering=1, encoding="utf-8")  # noqa: SIM115  # for the server's life
         )
@@ -107,9 +109,13 @@ class AccessLog:
                     path = path.replace(f"{{{name}}}", value)
         number = request.id if request is not None else "-"
         user = request.caller.username if request is not None and request.caller.username else "-"
+        address, method = peer[0] if peer else "-", scope.get("method", "GET")  # a WebSocket has none
+        line = f"{now} {address} {user} {method} {path} {status} {seconds * 1e3:.1f}ms {number}"
+        if self._as_json:
+            told = {"time": now, "level": "info", "logger": "pailot.access", "message": "request", "request": number}
+            told |= {"address": address, "user": user, "method": method, "path": path}
+            line = json.dumps({**told, "status": status, "seconds": round(seconds, 6)}, separators=(",", ":"))
         try:
-            self._stream.write(
-                f"{now} {peer[0] if peer else '-'} {user} {scope['method']} {path} {status} {seconds * 1e3:.1f}ms {number}\n"
-            )
+            self._stream.write(f"{line}\n")
         except OSError:
             pass  # a full disk must not keep the server from answering
