@@ -140,7 +140,9 @@ class Dispatcher:
         self.ending = False
         self.followers = Followers()
         self.idle = Signal()
-        self.counts = {"started": 0, "ended": 0, "platformRetries": 0, "preempted": 0, "keepers": 0}
+        self.ends: dict[str, int] = {}
+        """How many jobs ended, by state."""
+        self.counts = {"started": 0, "platformRetries": 0, "preempted": 0, "keepers": 0}
         self.on_change: Callable[[JobRecord, JobRecord | None], Callable[[], None] | None] = lambda _after, _before: None
         """Called with each change of a job; what it returns is done in the same transaction."""
         self._due = False
@@ -582,7 +584,7 @@ class Dispatcher:
         }
         after = entry.record = before.replace(**columns)
         entry.phase = SETTLING
-        self.counts["ended"] += 1
+        self.ends[after.state] = self.ends.get(after.state, 0) + 1
         log_job("job ended", after, state=after.state, exit_code=after.exit_code)
         self._spawn_finish(entry, after, before.state, columns, self._also(after, before))
         self.decide_soon()

@@ -41,7 +41,7 @@ from .dispatcher import QUEUED, SETTLING, SUBMITTED_BY, Dispatcher, Entry, log_j
 from .errors import BadRequest, Conflict, Forbidden, Invalid, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
 from .following import kept_after, predecessors_of, resolve
 from .logs import Log
-from .models import CapacityReport, Checked, ClusterRules, ClusterUse, Holder, Shares, Standing, TaskView
+from .models import CapacityReport, Checked, ClusterRules, ClusterUse, Holder, Shares, Standing, TaskView, TeamFigures
 from .notifications import Notices
 from .policy import Policy
 from .reading_pool import SMALL_TEXT, ReadingPool
@@ -687,30 +687,26 @@ class Team:
         self.floor.queue.resize(self.machine, shares, {name: rules.limits for name, rules in self.clusters.items()})
         self.floor.decide_soon()
 
-    def figures(self) -> dict[str, float]:
-        """Counters for /metrics: jobs by state, submissions, retries, queue length, keepers."""
-        states: dict[str, float] = {}
-        for entry in self.floor.entries.values():
-            key = f'jobs{{state="{entry.record.state}"}}'
-            states[key] = states.get(key, 0) + 1
-        queue = self.floor.queue
-        return {
-            **states,
-            **_amounts("resources", "", self.machine),
-            **_amounts("resources_used", "", queue.used()),
-            **{
-                key: value
-                for name in self.clusters
-                for key, value in _amounts("virtual_cluster_used", f'virtual_cluster="{name}",', queue.used_by(name)).items()
-            },
-            "submitted_total": self.submitted,
-            "started_total": self.floor.counts["started"],
-            "ended_total": self.floor.counts["ended"],
-            "preempted_total": self.floor.counts["preempted"],
-            "platform_retries_total": self.floor.counts["platformRetries"],
-            "keepers_replaced_total": self.floor.counts["keepers"],
-            "queue_length": sum(entry.phase == QUEUED for entry in self.floor.entries.values()),
-        }
+    def figures(self) -> TeamFigures:
+        """What is counted, for /metrics."""
+        entries = self.floor.entries.values()
+        states: dict[str, int] = {}
+        for entry in entries:
+            states[entry.record.state] = states.get(entry.record.state, 0) + 1
+        queue, counts = self.floor.queue, self.floor.counts
+        return TeamFigures(
+            states=states,
+            queued=sum(entry.phase == QUEUED for entry in entries),
+            submitted=self.submitted,
+            started=counts["started"],
+            ended=dict(self.floor.ends),
+            preempted=counts["preempted"],
+            platform_retries=counts["platformRetries"],
+            keepers_replaced=counts["keepers"],
+            total=_shares(self.machine),
+            used=_shares(queue.used()),
+            clusters={name: _shares(queue.used_by(name)) for name in self.clusters},
+        )
 
     async def shutdown(self, how: str = "hand-over") -> None:
         """End: `hand-over` leaves running jobs to the next server, `drain` waits for them, `stop-jobs` stops them."""
@@ -799,11 +795,6 @@ class Team:
         if run_as:
             return os.path.join(self.home, "cache", f"unix-{run_as}")
         return os.path.join(self.settings.cache, "users", f"user-{quote(user, safe='')}")
-
-
-def _amounts(name: str, labels: str, of: Capacity) -> dict[str, float]:
-    amounts = {"cpu": of.cpu, "memory_mb": of.memory_mb, "gpu": of.gpu}
-    return {f'{name}{{{labels}resource="{resource}"}}': value for resource, value in amounts.items()}
 
 
 def _shares(of: Capacity) -> Shares:
