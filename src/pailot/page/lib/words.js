@@ -32,6 +32,11 @@ export const WORDS = {
     keys: "Keys", goto: "Go to job", gotoHint: "Go to job  Ctrl+K", close: "Close", doIt: "In a shell", keyJobs: "jobs", keySubmit: "a new job", keyCluster: "the cluster", keyAccount: "your account",
     keyMove: "next, previous row", keyOpen: "open", keyChoose: "choose the row", keyFind: "find", keyBack: "back", keyNext: "next, previous match", keyFollow: "follow the log",
     keyWhy: "why", environment: "Environment", streamLabel: "Stream",
+    timeline: "Timeline", usage: "Usage", try: "Try", tryNumber: "try {0}", folded: "folded",
+    timelineHint: "Drag to zoom, click a bar for its log.", timelineLabel: "{0} tries in {1}", wholeTime: "Whole time",
+    peakMemory: "Peak memory", noTasks: "No task matches.", before: "Back", next: "Next", together: "all {0} together",
+    noUsage: "No samples yet. They are taken every 5 seconds.", memory: "Memory", gpuMemory: "GPU memory", nowWord: "now", peak: "Peak",
+    mean: "mean", processes: "Processes", askedNever: "asked {0}, never above {1}", neverAbove: "never above {0}",
   },
   zh: {
     jobs: "任务", submit: "提交", cluster: "集群", account: "账户", users: "用户", alerts: "告警", login: "登录",
@@ -62,6 +67,10 @@ export const WORDS = {
     keys: "快捷键", goto: "跳转到任务", gotoHint: "跳转到任务  Ctrl+K", close: "关闭", doIt: "在命令行中", keyJobs: "任务列表", keySubmit: "新任务", keyCluster: "集群", keyAccount: "账户",
     keyMove: "下一行、上一行", keyOpen: "打开", keyChoose: "选择该行", keyFind: "查找", keyBack: "返回", keyNext: "下一个、上一个匹配", keyFollow: "跟随日志",
     keyWhy: "原因", environment: "环境变量", streamLabel: "输出流",
+    timeline: "时间线", usage: "资源用量", try: "次数", tryNumber: "第 {0} 次", folded: "已折叠", timelineHint: "拖动可放大，点击色条查看日志。",
+    timelineLabel: "{1} 内共 {0} 次运行", wholeTime: "全部时间", peakMemory: "内存峰值", noTasks: "没有符合条件的子任务。", before: "上一页", next: "下一页",
+    together: "全部 {0} 个合计", noUsage: "尚无采样数据，每 5 秒采样一次。", memory: "内存", gpuMemory: "显存", nowWord: "当前", peak: "峰值", mean: "平均",
+    processes: "进程数", askedNever: "申请 {0}，从未超过 {1}", neverAbove: "从未超过 {0}",
   },
 };
 
