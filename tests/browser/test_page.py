@@ -216,7 +216,7 @@ def test_the_first_load_and_the_editor_are_small(page: Page, server: Server) -> 
     for path, waited in (("/jobs", "main .chips"), ("/submit?from=example", ".editor .cm-content")):
         sent: list[Any] = []
         with page.context.new_page() as other:
-            other.on("requestfinished", lambda each, sent=sent: sent.append(each))
+            other.on("requestfinished", sent.append)
             other.route("**/page/**", lambda route: route.continue_())  # routed requests bypass the browser's cache
             other.goto(f"{server.url}{path}")
             other.wait_for_selector(waited)
