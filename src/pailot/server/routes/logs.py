@@ -84,7 +84,7 @@ async def log(request: Request) -> Response:
     name, index = full_name(request), whole(request, "index")
     role = await role_of(request, name, index)
     which = stream_of(request)
-    attempt, task_attempt = _optional(request, "attempt"), _optional(request, "taskAttempt")
+    attempt, task_attempt = optional(request, "attempt"), optional(request, "taskAttempt")
     team, caller = request.site.team, request.caller.team
     if request.flag("follow"):
         after, offset = last_id(request), request.number("offset", 0)
@@ -100,7 +100,8 @@ async def log(request: Request) -> Response:
     return await _whole_log(request, found)
 
 
-def _optional(request: Request, name: str) -> int | None:
+def optional(request: Request, name: str) -> int | None:
+    """A whole number of the query, if it is there."""
     return request.number(name, 0) if request.query.get(name) else None
 
 
@@ -128,7 +129,7 @@ async def job_logs(request: Request) -> Response:
     tasks = await tasks_of(request, name, request.query.get("role") or None)
     after = read_id(last_id(request))
     team, caller, which = request.site.team, request.caller.team, stream_of(request)
-    begin = await begin_of(team, caller, name, tasks, which, after, _optional(request, "since"))
+    begin = await begin_of(team, caller, name, tasks, which, after, optional(request, "since"))
     return stream(request, _job_events(of_tasks(team, caller, name, which, begin)))
 
 
