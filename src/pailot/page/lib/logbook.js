@@ -9,18 +9,24 @@ export const LONGEST_LINE = 10000;
 const NEWLINE = 10;
 
 export class Book {
-  constructor() {
-    this.clear();
-  }
+  texts = /** @type {string[]} */ ([]);
+  /** Offsets of lines; -1 for the row between two tries. */
+  offsets = /** @type {number[]} */ ([]);
+  parts = /** @type {Part[]} */ ([]);
+  /** Lines that are cut, by offset: how long they are. */
+  long = /** @type {Map<number, number>} */ (new Map());
+  /** How many rows were forgotten at the beginning. */
+  dropped = 0;
+  // The line that has not ended: its first characters, its length, where it began, and whether a `\r` came last.
+  head = "";
+  size = 0;
+  at = 0;
+  back = false;
 
   clear() {
-    /** @type {string[]} */
     this.texts = [];
-    /** @type {number[]} Offsets of lines; -1 for the row between two tries. */
     this.offsets = [];
-    /** @type {Part[]} */
     this.parts = [];
-    /** @type {Map<number, number>} Lines that are cut, by offset: how long they are. */
     this.long = new Map();
     this.dropped = 0;
     this.openFrom(0);

@@ -37,6 +37,10 @@ export const WORDS = {
     peakMemory: "Peak memory", noTasks: "No task matches.", before: "Back", next: "Next", together: "all {0} together",
     noUsage: "No samples yet. They are taken every 5 seconds.", memory: "Memory", gpuMemory: "GPU memory", nowWord: "now", peak: "Peak",
     mean: "mean", processes: "Processes", askedNever: "asked {0}, never above {1}", neverAbove: "never above {0}",
+    times: "Times", linkTo: "link to byte {0}", showAll: "show all ({0})", showTry: "Show try {0}", notAtEnd: "not at the end",
+    toEnd: "To the end", linesPicked: "{0} lines", linePicked: "1 line", copyLink: "Copy link", later_: "{0} later",
+    previousHit: "previous match", nextHit: "next match", exactCase: "match case", regex: "regular expression", allTasks: "all tasks",
+    keyTimes: "times in the log",
   },
   zh: {
     jobs: "任务", submit: "提交", cluster: "集群", account: "账户", users: "用户", alerts: "告警", login: "登录",
@@ -71,6 +75,9 @@ export const WORDS = {
     timelineLabel: "{1} 内共 {0} 次运行", wholeTime: "全部时间", peakMemory: "内存峰值", noTasks: "没有符合条件的子任务。", before: "上一页", next: "下一页",
     together: "全部 {0} 个合计", noUsage: "尚无采样数据，每 5 秒采样一次。", memory: "内存", gpuMemory: "显存", nowWord: "当前", peak: "峰值", mean: "平均",
     processes: "进程数", askedNever: "申请 {0}，从未超过 {1}", neverAbove: "从未超过 {0}",
+    times: "时间", linkTo: "链接到第 {0} 字节", showAll: "显示全部（{0}）", showTry: "显示第 {0} 次运行", notAtEnd: "不在末尾", toEnd: "跳到末尾",
+    linesPicked: "已选 {0} 行", linePicked: "已选 1 行", copyLink: "复制链接", later_: "{0} 后", previousHit: "上一个匹配", nextHit: "下一个匹配",
+    exactCase: "区分大小写", regex: "正则表达式", allTasks: "全部子任务", keyTimes: "日志时间",
   },
 };
 

@@ -402,3 +402,132 @@ class Index {
     }, INDEX_PAUSE_MS);
   }
 }
+
+const FIND_PAUSE_MS = 200, FIND_AGAIN_MS = 2000, MOST_HITS = 10_000;
+
+/** @typedef {{role: string, index: number, attempt: number, taskAttempt: number, offset: number, line: number | null, text: string}} Hit */
+
+/** @param {string} wanted @param {boolean} regex @param {boolean} exact @returns {(line: string) => boolean} */
+export function matcher(wanted, regex, exact) {
+  if (regex) {
+    try {
+      const pattern = new RegExp(wanted, exact ? "" : "i");
+      return (line) => pattern.test(line);
+    } catch {
+      return () => false;
+    }
+  }
+  const needle = exact ? wanted : wanted.toLowerCase();
+  return (line) => (exact ? line : line.toLowerCase()).includes(needle);
+}
+
+/**
+ * Finds lines in the whole log, or in the logs of all tasks: the server looks, the page shows where.
+ * @param {{path: string, role: string, index: number, stream: string, book: Book, total: number, show: (row: number) => void, open: (wish: any) => void, name: (whose: Whose, at: number) => void, [key: string]: any}} props
+ */
+function useFind({ path, role, index, stream, book, total, show, open, name }) {
+  const [wanted, setWanted] = useState(new URLSearchParams(location.search).get("q") ?? "");
+  const [regex, setRegex] = useState(false);
+  const [exact, setExact] = useState(false);
+  const [everywhere, setEverywhere] = useState(false);
+  const [hits, setHits] = useState(/** @type {Hit[]} */ ([]));
+  const [more, setMore] = useState(false);
+  const [hit, setHit] = useState(0);
+  const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
+  const lines = useRef(0);
+  lines.current = total + book.dropped;
+  useEffect(() => {
+    if (!wanted) return (setHits([]), setError(""), undefined);
+    const abort = new AbortController();
+    let looked = -1, fresh = true;
+    const look = async () => {
+      if (lines.current === looked || document.hidden) return;
+      looked = lines.current;
+      setBusy(true);
+      try {
+        const query = new URLSearchParams({ q: wanted, stream, limit: String(MOST_HITS), ...(regex ? { regex: "true" } : {}), ...(exact ? { case: "true" } : {}), ...(everywhere ? {} : { role, index: String(index) }) });
+        const told = await (await send("GET", `${path}/search?${query}`, { signal: abort.signal })).json();
+        setHits(told.hits);
+        setMore(Boolean(told.more));
+        setError("");
+        if (fresh && told.hits.length && !everywhere) at(told.hits, nearest(told.hits));
+        fresh = false;
+      } catch (found) {
+        if (abort.signal.aborted) return;
+        if (!(found instanceof ApiError && found.status === 404)) return void (setHits([]), setError(/** @type {Error} */ (found).message));
+        const test = matcher(wanted, regex, exact), local = [];
+        for (let row = 0; row < book.length; row++) if (book.offset(row) >= 0 && test(plain(book.line(row)))) local.push({ role, index, attempt: book.partOf(row).attempt, taskAttempt: book.partOf(row).taskAttempt, offset: book.offset(row), line: null, text: book.line(row) });
+        setHits(local);
+        if (fresh && local.length) at(local, nearest(local));
+        fresh = false;
+      } finally {
+        if (!abort.signal.aborted) setBusy(false);
+      }
+    };
+    const timer = setTimeout(look, FIND_PAUSE_MS), again = setInterval(look, FIND_AGAIN_MS);
+    return () => (clearTimeout(timer), clearInterval(again), abort.abort());
+  }, [wanted, regex, exact, everywhere, stream, path, role, index]);
+  /** The first hit that is not above what is seen. @param {Hit[]} found */
+  const nearest = (found) => {
+    const seen = book.parts[0];
+    const place = seen ? found.findIndex((each) => each.attempt > seen.attempt || (each.attempt === seen.attempt && (each.taskAttempt > seen.taskAttempt || (each.taskAttempt === seen.taskAttempt && each.offset >= seen.from)))) : 0;
+    return place < 0 ? found.length - 1 : place;
+  };
+  /** @param {Hit[]} found @param {number} number */
+  const at = (found, number) => {
+    const to = found[number];
+    setHit(number);
+    if (to.role !== role || to.index !== index) return go(`${location.pathname.replace(/\/logs.*/, "")}/logs/${encodeURIComponent(to.role)}/${to.index}?attempt=${to.attempt}&try=${to.taskAttempt}&at=${to.offset}&q=${encodeURIComponent(wanted)}`);
+    const row = book.rowOf(to.attempt, to.taskAttempt, to.offset);
+    if (row >= 0) show(row);
+    else (name(to, to.offset), open({ attempt: to.attempt, taskAttempt: to.taskAttempt, at: to.offset }));
+  };
+  const step = (/** @type {number} */ by) => void (hits.length && at(hits, (hit + by + hits.length) % hits.length));
+  const test = useMemo(() => (wanted ? matcher(wanted, regex, exact) : () => false), [wanted, regex, exact]);
+  const on = (/** @type {number} */ row) => {
+    if (!wanted || !test(plain(book.line(row)))) return 0;
+    const now = hits[hit], whose = book.partOf(row);
+    return now && now.offset === book.offset(row) && now.attempt === whose.attempt && now.taskAttempt === whose.taskAttempt && now.role === role && now.index === index ? 2 : 1;
+  };
+  return { wanted, setWanted: (/** @type {string} */ text) => (setWanted(text), setHit(0)), regex, setRegex, exact, setExact, everywhere, setEverywhere, hits, more, hit, error, busy, step, at, on };
+}
+
+/** @param {{find: ReturnType<typeof useFind>}} props */
+const Find = ({ find }) => html`<span class="find grow"><input id="find-log" type="search" placeholder=${t("find")} aria-label=${t("find")} value=${find.wanted}
+    onInput=${(/** @type {any} */ e) => find.setWanted(e.target.value)} onKeyDown=${(/** @type {KeyboardEvent} */ e) => {
+      if (e.key === "Enter") find.step(e.shiftKey ? -1 : 1);
+      if (e.key === "Escape") (find.setWanted(""), /** @type {HTMLElement} */ (e.target).blur());
+    }} />
+  <span class="soft" role="status">${find.wanted ? find.error || (find.hits.length ? t("match", count(find.hit + 1), `${count(find.hits.length)}${find.more ? "+" : ""}`) : find.busy ? "…" : t("noMatch")) : ""}</span>
+  ${find.wanted && html`<button class="quiet" aria-label=${t("previousHit")} onClick=${() => find.step(-1)}>↑</button><button class="quiet" aria-label=${t("nextHit")} onClick=${() => find.step(1)}>↓</button>`}
+  <button class="quiet toggle" aria-pressed=${find.exact} title=${t("exactCase")} aria-label=${t("exactCase")} onClick=${() => find.setExact(!find.exact)}>Aa</button>
+  <button class="quiet toggle" aria-pressed=${find.regex} title=${t("regex")} aria-label=${t("regex")} onClick=${() => find.setRegex(!find.regex)}>.*</button>
+  <button class="quiet toggle" aria-pressed=${find.everywhere} onClick=${() => find.setEverywhere(!find.everywhere)}>${t("allTasks")}</button></span>`;
+
+/** Hits in all tasks, by task and try. @param {{find: ReturnType<typeof useFind>, here: string, index: number}} props */
+function Everywhere({ find }) {
+  if (!find.everywhere || !find.wanted) return null;
+  const groups = /** @type {Map<string, {hit: Hit, number: number}[]>} */ (new Map());
+  find.hits.slice(0, 500).forEach((hit, number) => {
+    const key = `${hit.role}:${hit.index} · ${hit.attempt ? `${t("attempt")} ${hit.attempt + 1} · ` : ""}${t("tryNumber", hit.taskAttempt + 1)}`;
+    groups.set(key, [...(groups.get(key) ?? []), { hit, number }]);
+  });
+  return html`<div class="panel hits" role="list" aria-label=${t("allTasks")}>${[...groups].map(([title, some]) => html`<div role="listitem"><strong><bdi>${title}</bdi></strong> <span class="soft">${some.length}</span>
+    ${some.slice(0, 20).map(({ hit, number }) => html`<button class="quiet hit-line mono" onClick=${() => find.at(find.hits, number)}><span class="soft">${hit.line ?? count(hit.offset)}</span> ${plain(hit.text).slice(0, 300)}</button>`)}</div>`)}
+    ${!find.hits.length && !find.busy && html`<p class="soft">${find.error || t("noMatch")}</p>`}</div>`;
+}
+
+/** A long line, whole. @param {{text: string, onClose: () => void}} props */
+function Whole({ text, onClose }) {
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  useEffect(() => dialog.current?.showModal(), []);
+  return html`<dialog ref=${dialog} class="wide" onClose=${onClose}><pre class="text wrapped" tabindex="0">${plain(text)}</pre><div class="row end"><button onClick=${() => navigator.clipboard.writeText(text)}>${t("copy")}</button><button autofocus onClick=${onClose}>${t("close")}</button></div></dialog>`;
+}
+
+/** @param {{line: string}} props */
+function Text({ line }) {
+  const cut = line.length > LONGEST_LINE ? line.slice(0, LONGEST_LINE) : line;
+  if (!cut.includes("\x1b")) return html`<span>${plain(cut)}</span>`;
+  return html`<span>${pieces(cut).pieces.map(({ text, style }) => html`<span class=${style}>${text}</span>`)}</span>`;
+}
