@@ -248,7 +248,7 @@ class Team:
         plan, job = prepared.plan, prepared.job
         cpus, memory, gpus = demand(plan)
         number = new_id()
-        more: dict[str, Any] = {**kept_after(follows)}
+        more: dict[str, object] = {**kept_after(follows)}
         if current_request.get():
             more[SUBMITTED_BY] = current_request.get()
         if job.extras.notify_on:
@@ -389,7 +389,7 @@ class Team:
         record = await self.get(caller, job, details=True)
         return await self._read(self.store.jobs.config, record.id) or ""
 
-    async def plan(self, caller: Caller | None, job: str) -> dict[str, Any]:
+    async def plan(self, caller: Caller | None, job: str) -> dict[str, object]:
         """What was planned, as `pailot plan --json` prints it."""
         return await self._plan(await self.get(caller, job, details=True))
 
@@ -419,7 +419,7 @@ class Team:
         if attempt is not None and not 0 <= attempt < max(1, folder.attempts()):
             raise NoSuchJob(f"job {record.user}~{record.name} has no attempt {attempt}")
         shown = await asyncio.to_thread(lambda: describe(record, folder, plan, attempt))
-        more: dict[str, Any] = {"exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
+        more: dict[str, object] = {"exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
         follows = predecessors_of(record)
         if follows:
             more["after"] = [{"name": each.name, "on": each.on, "state": each.state or None} for each in follows]
@@ -429,7 +429,7 @@ class Team:
                 task["logs"], task["failedCommand"], task["usage"] = {}, None, None
         return {**shown, **more}
 
-    async def usage(self, caller: Caller | None, job: str, attempt: int | None = None) -> list[dict[str, Any]]:
+    async def usage(self, caller: Caller | None, job: str, attempt: int | None = None) -> list[dict[str, object]]:
         """What each task of an attempt (the latest) uses now, and its peaks; NoSuchJob for an attempt that never was."""
         record, number = await self._attempt_to_read(caller, job, attempt)
         plan = await self._plan(record)
@@ -437,7 +437,7 @@ class Team:
 
     async def task_usage(
         self, caller: Caller | None, job: str, role: str, index: int, attempt: int | None, points: int
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """What a task used over time."""
         record, number = await self._attempt_to_read(caller, job, attempt)
         plan = await self._plan(record)
@@ -755,9 +755,9 @@ class Team:
     async def _record(self, job: str) -> JobRecord:
         return (await self._find(job))[1]
 
-    async def _plan(self, record: JobRecord) -> dict[str, Any]:
+    async def _plan(self, record: JobRecord) -> dict[str, object]:
         text = await self._read(self.store.jobs.plan, record.id)
-        found: dict[str, Any] = json.loads(text or "{}")
+        found: dict[str, object] = json.loads(text or "{}")
         return found
 
     async def _free_name(self, user: str, name: str) -> str:
