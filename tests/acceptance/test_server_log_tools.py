@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import threading
 import time
+import zipfile
 
 import pytest
 
@@ -129,3 +132,44 @@ def test_a_pattern_that_never_ends_holds_nobody_up(server: Server) -> None:
     assert answers == [[{"end": True, "hits": 0, "bytes": 0, "stopped": "time"}]]
     assert time.monotonic() - began < 40
     assert slowest < 10
+
+
+def test_logs_are_downloaded_as_files(server: Server, role: str) -> None:
+    path = f"/jobs/admin~prints/logs/{role}/0"
+    plain = server.get(f"{path}?download=1")
+    assert plain.headers["content-disposition"] == f'attachment; filename="admin~prints-{role}-0-0.0-all.log"'
+    assert plain.headers["x-content-type-options"] == "nosniff"
+    assert plain.body == b"one\noh\ntwo\n"
+    packed = server.get(f"{path}?download=gz&stream=stdout")
+    assert packed.headers["content-disposition"] == f'attachment; filename="admin~prints-{role}-0-0.0-stdout.log.gz"'
+    assert gzip.decompress(packed.body) == b"one\ntwo\n"
+    assert server.get(f"{path}?download=1").headers["content-type"].startswith("text/plain")
+    assert "content-disposition" not in server.get(path).headers
+    assert server.get(f"{path}?download=x").status == 400
+
+
+def test_all_logs_of_a_job_are_one_file(server: Server) -> None:
+    text = job("archive", "head -c 3000000 /dev/zero | tr '\\0' x; echo; [ $FC_TASK_ATTEMPT_ID = 1 ]", instances=2, retries=1)
+    server.run(text)
+    answer = server.get("/jobs/admin~archive/logs.zip")
+    assert answer.headers["content-disposition"] == 'attachment; filename="admin~archive.zip"'
+    with zipfile.ZipFile(io.BytesIO(answer.body)) as file:
+        assert file.testzip() is None
+        assert sorted(file.namelist()) == [
+            f"admin~archive/attempt-0/main-{index}/try-{number}.log" for index in (0, 1) for number in (0, 1)
+        ]
+        assert {each.file_size for each in file.infolist()} == {3_000_001}
+    assert len(answer.body) < 200_000
+    assert server.get("/jobs/admin~archive/logs.zip?role=nope").status == 404
+
+
+def test_a_key_opens_the_files_of_one_job(server: Server, role: str) -> None:
+    key = server.get("/jobs/admin~prints/logs/key").json["key"]
+    assert server.get(f"/jobs/admin~prints/logs.zip?key={key}", None).status == 200
+    assert server.get(f"/jobs/admin~prints/logs/{role}/0?download=1&key={key}", None).body == b"one\noh\ntwo\n"
+    assert server.get(f"/jobs/admin~retries/logs.zip?key={key}", None).status == 401
+    assert server.get(f"/jobs/admin~prints/search?q=one&key={key}", None).status == 401
+    assert server.get("/jobs/admin~prints/logs.zip", None).status == 401
+    other = server.user("trudy")
+    assert server.get("/jobs/admin~prints/logs.zip", other).status == 403
+    assert server.get("/jobs/admin~prints/logs/key", other).status == 403
