@@ -24,6 +24,7 @@ from ..lifecycle.states import FINAL_JOB_STATES, WAITING
 from ..loading import shell_syntax
 from ..runfolder import layout
 from ..runfolder import logs as log_files
+from ..runfolder.log_search import roles_of
 from ..runfolder.removing import remove_tree
 from ..scheduling.capacity import Share
 from ..store.secrets import SecretBox
@@ -40,6 +41,7 @@ from .code import CodeStore, Quota
 from .dispatcher import QUEUED, SETTLING, Dispatcher, Entry, request_of
 from .errors import BadRequest, Conflict, Forbidden, Invalid, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
 from .following import kept_after, predecessors_of, resolve
+from .log_searches import LogSearches
 from .logs import Log
 from .models import CapacityReport, Checked, ClusterRules, ClusterUse, Holder, Shares, Standing, TaskView
 from .notifications import Notices
@@ -51,16 +53,18 @@ from .unix_users import UnixUsers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
     from typing import Any, ParamSpec, TypeVar
 
     from ..lifecycle.following import Predecessor
     from ..runfolder.journal import Event as JournalEvent
+    from ..runfolder.log_search import Wanted
     from ..scheduling.capacity import Capacity
     from ..scheduling.requests import Reason
     from ..settings import Settings
     from ..store.server import ServerStore
     from .alerts import Alert
+    from .log_searches import Told
     from .models import Caller, Event, JobDetail, LogPiece
     from .skus import Sku
     from .submission import Prepared
@@ -99,6 +103,7 @@ class Team:
         self.unix = UnixUsers(settings["unix_users"], lambda name: getattr(store.accounts.user(name), "unix_user", None))
         self.writer = Writer(store, asyncio.get_running_loop())
         self.reading = ReadingPool()
+        self.searches = LogSearches()
         self.machine = machine
         self.clusters: dict[str, ClusterRules] = {DEFAULT_CLUSTER: ClusterRules()}
         self.skus: Mapping[str, Sku] = {}
@@ -545,6 +550,14 @@ class Team:
         over = record.state in FINAL_JOB_STATES or number < folder.attempts() - 1
         ended = over or os.path.exists(os.path.join(path, layout.EXIT))
         return Log(record.id, path, stream, number, chosen, ended=ended)
+
+    async def search_logs(self, caller: Caller | None, job: str, wanted: Wanted, limit: int) -> AsyncGenerator[Told, None]:
+        """Lines of a job's logs, in batches, and at last how the search ended. Raises BadRequest for a pattern that is none."""
+        record = await self.get(caller, job, details=True)
+        roles = roles_of(await self._plan(record))
+        found = self.searches.run(caller.name if caller else "", record.folder, roles, wanted, limit)
+        await anext(found)  # which tells a wrong pattern
+        return found
 
     # Following
 
