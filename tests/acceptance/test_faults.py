@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .runs import PATIENCE, Home, job, no_process_left, role, wait_for
+from pailot.testing.runs import PATIENCE, Home, job, no_process_left, role, wait_for
 
 REPETITIONS = int(os.environ.get("PAILOT_FAULT_REPETITIONS", "3"))
 

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Literal
 
-from tests.acceptance.http_server import PASSWORD
+from tests.support.http_server import PASSWORD
 
 from .demo import populate, serve
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.http_server import PASSWORD, Server, job
-from tests.acceptance.runs import PATIENCE
+from pailot.testing.runs import PATIENCE
+from tests.support.http_server import PASSWORD, Server, job
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the page is not tested in a browser; enable that with: make browser"
