@@ -184,7 +184,8 @@ def test_every_view_at_the_width_of_a_telephone(page: Page, server: Server, path
     page.set_viewport_size({"width": 1280, "height": 800})
 
 
-VIEWS = ("/jobs?all=1", "/jobs/admin~seen", *(f"/jobs/admin~seen/{tab}" for tab in ("tasks", "logs", "timeline", "usage", "file", "plan", "events")))
+TABS = ("tasks", "logs", "timeline", "usage", "file", "plan", "events")
+VIEWS = ("/jobs?all=1", "/jobs/admin~seen", *(f"/jobs/admin~seen/{tab}" for tab in TABS))
 OTHER_VIEWS = ("/submit", "/cluster", "/account", "/admin", "/alerts")
 
 

@@ -403,7 +403,7 @@ class Index {
   }
 }
 
-const FIND_PAUSE_MS = 200, FIND_AGAIN_MS = 2000, MOST_HITS = 10_000;
+const FIND_PAUSE_MS = 200, FIND_AGAIN_MS = 2000, MOST_HITS = 5_000;
 
 /** @typedef {{role: string, index: number, attempt: number, taskAttempt: number, offset: number, line: number | null, text: string}} Hit */
 
@@ -447,11 +447,12 @@ function useFind({ path, role, index, stream, book, total, show, open, name }) {
       setBusy(true);
       try {
         const query = new URLSearchParams({ q: wanted, stream, limit: String(MOST_HITS), ...(regex ? { regex: "true" } : {}), ...(exact ? { case: "true" } : {}), ...(everywhere ? {} : { role, index: String(index) }) });
-        const told = await (await send("GET", `${path}/search?${query}`, { signal: abort.signal })).json();
-        setHits(told.hits);
-        setMore(Boolean(told.more));
+        const told = await (await send("GET", `${path}/search?${query}`, { signal: abort.signal })).text();
+        const entries = told.split("\n").filter(Boolean).map((each) => JSON.parse(each)), found = /** @type {Hit[]} */ (entries.filter((each) => !each.end));
+        setHits(found);
+        setMore(Boolean(entries.find((each) => each.end)?.stopped));
         setError("");
-        if (fresh && told.hits.length && !everywhere) at(told.hits, nearest(told.hits));
+        if (fresh && found.length && !everywhere) at(found, nearest(found));
         fresh = false;
       } catch (found) {
         if (abort.signal.aborted) return;
