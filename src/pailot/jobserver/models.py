@@ -84,6 +84,24 @@ class Shares(Value):
     gpus: float = 0
 
 
+class TeamFigures(Value):
+    """What a server has counted since it started, and what it has now."""
+
+    states: Mapping[str, int]
+    """Of jobs that are not over, by state."""
+    queued: int
+    submitted: int
+    started: int
+    ended: Mapping[str, int]
+    """By state."""
+    preempted: int
+    platform_retries: int
+    keepers_replaced: int
+    total: Shares
+    used: Shares
+    clusters: Mapping[str, Shares]
+
+
 class ClusterRules(Value):
     """What was set for a virtual cluster: what is kept for it, and what each of its users may have of it at once."""
 

@@ -21,6 +21,7 @@ class Record(Value):
     _spelled = {"": ""}
     _kinds = dict[str, "type[Record] | type[StrEnum]"]()
     """Of what kind a field is, or each item of its list."""
+    _general_instances = 0  # each instance is completed
 
     @classmethod
     def _make_init(cls) -> None:

@@ -11,7 +11,7 @@ from time import time
 from ..values import Value
 from . import careful_files, layout
 from .atomic_json import read_lines
-from .records import is_exit_class, is_lines, is_moment, is_number, is_text
+from .records import is_exit_class, is_flag, is_lines, is_moment, is_number, is_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ _CHECKS: Mapping[str, Check] = {
     "seconds": is_moment, "started": is_moment, "ended": is_moment, "attempt": is_number, "exitCode": is_number,
     "taskAttempt": is_number,
 }  # fmt: skip
+_CHECKS_OF = {PROGRESS: {**_CHECKS, "ended": is_flag}}
+"""What moved has ended or not; of tasks this key tells when."""
 _NEEDED = {
     TASK_STARTED: ("role", "index", "attempt"),
     TASK_RETRY: ("role", "index", "attempt", "of", "reason"),
@@ -72,7 +74,7 @@ class Event(Value):
         at, kind = details.pop("at", None), details.pop("event", None)
         if not is_moment(at) or not isinstance(kind, str):
             return None
-        for key, fits in _CHECKS.items():
+        for key, fits in _CHECKS_OF.get(kind, _CHECKS).items():
             value = details.get(key)
             if value is not None and not fits(value):
                 del details[key]

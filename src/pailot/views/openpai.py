@@ -11,7 +11,7 @@ from ..client.errors import NotFound, Refused, Unreachable, WireError
 from ..client.openpai_logs import LogPlaces
 from ..client.sse import PATIENCE
 from ..engines.openpai.job_status import read_job, role_key
-from ..errors import NoSuchRun
+from ..errors import NoSuchRun, PailotError
 from ..lifecycle.states import FINAL_JOB_STATES
 from ..protocol.yaml import YamlError, parse
 from .base import View, Why, attempts_wanted, no_attempt, settled, tasks_in
@@ -167,6 +167,8 @@ class OpenpaiView(View):
             self._connections.pause(PATIENCE, quit)
 
     def pieces(self, which: Which, follow: bool, quit: Quit, record: Mapping[str, Any] | None = None) -> Iterator[Piece]:
+        if which.tail is not None or which.not_before is not None:
+            raise PailotError(f"{self._connections.server} is an OpenPAI: --tail and --since need a Pailot server")
         record = record or self.record()
         if which.role is not None:  # as the user spells it, or as the server does
             known = {role_key(role): role for role in record["taskRoles"]}
