@@ -88,11 +88,11 @@ class Client:
 
     def login(self, username: str, password: str, expiration: float | None = None) -> dict[str, Any]:
         """Exchange a password for a token, which this client uses from now on."""
-        body: dict[str, Any] = {"username": username, "password": password}
+        body: dict[str, object] = {"username": username, "password": password}
         if expiration is not None:
             body["expiration"] = int(expiration)
         try:
-            answer: dict[str, Any] = self._json("POST", "/authn/basic/login", body)
+            answer = self._json("POST", "/authn/basic/login", body)
         except Refused as error:  # OpenPAI returns 400 for a wrong password
             if error.code in ("IncorrectPasswordError", "NoUserError"):
                 raise Denied(error.message, error.status, error.code) from None
@@ -142,15 +142,14 @@ class Client:
         unix_user: str = "",
     ) -> dict[str, Any]:
         """Answers what the server says to it: `message`, and `warnings` of what follows from it."""
-        body: dict[str, Any] = {"username": username, "password": password, "admin": admin, "extension": {}}
+        body: dict[str, object] = {"username": username, "password": password, "admin": admin, "extension": {}}
         if email:
             body["email"] = email
         if virtual_clusters:
             body["virtualCluster"] = list(virtual_clusters)
         if unix_user:
             body["unixUser"] = unix_user
-        answer: dict[str, Any] = self._json("POST", "/users", body)
-        return answer
+        return self._json("POST", "/users", body)
 
     def update_user(self, username: str, **data: Any) -> None:
         """Change `email`, `virtualCluster`, `admin`, `password`, `unixUser` or `extension`; for admins."""
@@ -173,8 +172,7 @@ class Client:
         self._json("DELETE", f"/virtual-clusters/{_part(name)}")
 
     def storages(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._get("/storages")["storages"]
-        return found
+        return list(self._get("/storages")["storages"])
 
     # Jobs
 
@@ -223,8 +221,7 @@ class Client:
 
     def events(self, job: str) -> list[dict[str, Any]]:
         """What OpenPAI calls events."""
-        found: list[dict[str, Any]] = self._get(f"/jobs/{_part(job)}/events")["data"]
-        return found
+        return list(self._get(f"/jobs/{_part(job)}/events")["data"])
 
     def task(self, job: str, attempt: int, role: str, index: int) -> dict[str, Any]:
         """A task with all its attempts, the newest first."""
@@ -237,7 +234,7 @@ class Client:
 
     def rerun(self, job: str, *, name: str | None = None, secrets: Mapping[str, str] | None = None) -> str:
         """Submit the same job again under another name; return that name."""
-        body: dict[str, Any] = {}
+        body: dict[str, object] = {}
         if name:
             body["name"] = name
         if secrets:
@@ -482,10 +479,11 @@ class Client:
         found: list[dict[str, Any]] = self._request("GET", path).json()
         return found
 
-    def _json(self, method: str, path: str, body: Any = None) -> Any:
+    def _json(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         data = None if body is None else json.dumps(body).encode()
         reply = self._request(method, path, data, {"Content-Type": "application/json"} if data is not None else None)
-        return reply.json() if reply.body else {}
+        found: dict[str, Any] = reply.json() if reply.body else {}
+        return found
 
     def _request(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Reply:
         return self.http.request(method, V2 + path, body, headers)
