@@ -336,7 +336,7 @@ class SlurmEngine(Engine):
         if self.unshared is not None and not self.over and seen is not None and seen.state == "RUNNING":
             self.unshared.keep_mirror(self.job, self)
 
-    def _heard(self, entry: dict[str, Any], *, known: bool = False) -> None:
+    def _heard(self, entry: Mapping[str, Any], *, known: bool = False) -> None:
         """Take in an event; what another driver has told already is not told again."""
         kind = entry["event"]
         if kind == "began":

@@ -45,6 +45,7 @@ from ...runfolder.plan_codec import PlanFormatError
 from ...runfolder.records import Placement, TaskRecord
 from ...runfolder.removing import remove_tree
 from ...runfolder.stop_reason import claim_stop
+from ...values import Value
 from ..folder_copy import tree
 from ..task_spec import task_of_plan
 from . import allocation, step
@@ -53,10 +54,9 @@ from .unshared import unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-    from ...values import Value
     from .payload import TaskNeeds
 
 LOOK_SECONDS = 5.0
@@ -89,7 +89,7 @@ class Driver:
         self.events = os.path.join(folder, layout.DRIVER_EVENTS)
         self.tasks: list[Runner] = []
         self.machine: AttemptMachine
-        self.stop: dict[str, Any] = {}
+        self.stop: dict[str, object] = {}
         """What every step was told about stopping."""
         self.signals: set[int] = set()
         self.ending = self.went = self.given_up = False
@@ -222,8 +222,9 @@ class Driver:
         payload = self.payload
         places = {}
         for runner in self.tasks:
-            places[f"h{runner.number}"] = runner.place["address"]
-            for label, numbers in runner.place["ports"].items():
+            where = runner.placed
+            places[f"h{runner.number}"] = where.address
+            for label, numbers in where.ports.items():
                 for position, number in enumerate(numbers):
                     places[f"p{runner.number}.{label}.{position}"] = str(number)
         pattern = re.compile(re.escape(payload.token) + r"\{([^{}]*)\}")
@@ -234,25 +235,25 @@ class Driver:
 
         named = {f"{each.role}:{each.index}": each for each in self.tasks}
         peers = [
-            {"role": each.role, "index": each.index, "address": each.place["address"], "ports": each.place["ports"]}
+            {"role": each.role, "index": each.index, "address": each.placed.address, "ports": each.placed.ports}
             for each in self.tasks
         ]
         listed = {"peers": peers}
         write_record(os.path.join(self.folder, layout.PEERS), listed, durable=False)
         placement = Placement(
             slurm_job=self.job,
-            host=self.tasks[0].place["host"],
-            hosts={name: each.place["host"] for name, each in named.items()},
-            ports={name: each.place["ports"] for name, each in named.items()},
+            host=self.tasks[0].placed.host,
+            hosts={name: each.placed.host for name, each in named.items()},
+            ports={name: each.placed.ports for name, each in named.items()},
             components={name: each.slot.group for name, each in named.items() if each.slot.group >= 0},
         )
         write_record(os.path.join(self.folder, layout.PLACEMENT), placement.to_json(), durable=False)
-        self._note("placed", hosts={name: each.place["host"] for name, each in named.items()})
+        self._note("placed", hosts={name: each.placed.host for name, each in named.items()})
         shared: dict[str, str] = {}
         fill = filler("")
         for runner in self.tasks:
             if self.root:  # then each has folders of its own
-                fill = filler(runner.place["root"])
+                fill = filler(runner.placed.root)
             if self.root or not shared:
                 shared = {name: fill(value) for name, value in payload.shared.items()}
             own = {name: fill(value) for name, value in runner.task.environment.items()}
@@ -268,7 +269,7 @@ class Driver:
             self._tell(TimePassed(time.monotonic()))
             if self.given_up:
                 return
-            if not self.went and not self.stop and all(each.place for each in self.tasks):
+            if not self.went and not self.stop and all(each.place is not None for each in self.tasks):
                 self._go()
 
     def _serve(self) -> None:
@@ -414,6 +415,15 @@ class Driver:
         append_line(self.events, {"at": time.time(), "event": event, **details}, durable=durable)
 
 
+class StepPlace(Value):
+    """Where a step runs: its node, and what it reserved there."""
+
+    host: str
+    address: str
+    ports: Mapping[str, list[int]]
+    root: str
+
+
 class Runner:
     """One task as the driver sees it: its step, started by srun, or forked where the job has but one task."""
 
@@ -426,7 +436,7 @@ class Runner:
         self.reader = self.writer = -1
         self.heard = b""
         self.unsent = b""
-        self.place: dict[str, Any] = {}
+        self.place: StepPlace | None = None
         self.begun = self.over = False
         self.tries = 0
         self.again_at: float | None = None
@@ -435,10 +445,16 @@ class Runner:
     def alive(self) -> bool:
         return self.pid > 0
 
+    @property
+    def placed(self) -> StepPlace:
+        """Where the step is, once it has said so."""
+        assert self.place is not None
+        return self.place
+
     def launch(self) -> None:
         self.again_at = None
         self.tries += 1
-        self.heard, self.unsent, self.place = b"", b"", {}
+        self.heard, self.unsent, self.place = b"", b"", None
         wanted = {"ports": self.task.ports, "portBase": self.task.port_base}
         theirs_in, self.writer = os.pipe2(os.O_CLOEXEC)
         self.reader, theirs_out = os.pipe2(os.O_CLOEXEC)
@@ -451,7 +467,7 @@ class Runner:
         os.close(theirs_in)
         os.close(theirs_out)
 
-    def go(self, environment: dict[str, str], fill: Callable[[str], str], peers: dict[str, Any] | None) -> None:
+    def go(self, environment: dict[str, str], fill: Callable[[str], str], peers: Mapping[str, object] | None) -> None:
         driver, payload, task = self.driver, self.driver.payload, self.task
         role, needs = payload.plan.roles[self.role], payload.roles[self.role]
         told = task_of_plan(
@@ -462,7 +478,7 @@ class Runner:
             work_dir=fill(task.work),
             checkpoint=fill(task.checkpoint),
             environment=environment,
-            attempt_folder=os.path.join(self.place["root"], "attempt") if driver.root else driver.folder,
+            attempt_folder=os.path.join(self.placed.root, "attempt") if driver.root else driver.folder,
             wrapper=tuple([fill(each) for each in (needs.wrapper if task.wrapper is None else task.wrapper)]),
             script_on_input=bool(needs.wrapper),
             secrets=driver.private.secrets,
@@ -473,7 +489,7 @@ class Runner:
         self.begun = True
         self.say({"task": told.to_json(), "base": payload.environment, "peers": peers})
 
-    def say(self, word: dict[str, Any]) -> None:
+    def say(self, word: Mapping[str, object]) -> None:
         if self.writer >= 0:
             self.unsent += json.dumps(word).encode("ascii") + b"\n"
             self._send()
@@ -496,7 +512,7 @@ class Runner:
             except ValueError:
                 continue  # not ours: srun, or a prolog of the site
             if event["event"] == "ready":
-                self.place = event
+                self.place = StepPlace(event["host"], event["address"], event["ports"], event["root"])
             elif event["event"] == "piece":
                 tree.put(self.driver.folder, event["path"], event["offset"], binascii.a2b_base64(event["data"]))
             elif event["event"] == "final":
@@ -551,7 +567,7 @@ class Runner:
             self.over = True
             self.driver.ended(self, final)
 
-    def _fork(self, wanted: dict[str, Any], words_in: int, words_out: int) -> int:
+    def _fork(self, wanted: Mapping[str, object], words_in: int, words_out: int) -> int:
         pid = os.fork()
         if pid == 0:
             try:
@@ -576,7 +592,7 @@ class Runner:
         name = f"pailot-{self.driver.job}-"
         return ["sh", "-c", unpack.FIND, sys.executable, unpack.STEP, wanted, self.driver.payload.node_folder, name]
 
-    def _srun(self, wanted: dict[str, Any], words_in: int, words_out: int) -> int:
+    def _srun(self, wanted: Mapping[str, object], words_in: int, words_out: int) -> int:
         payload = self.driver.payload
         resources = payload.plan.roles[self.role].resources
         command = [sys.executable, "-I", "-S", "-B", sys.path[0], "step", json.dumps(wanted)]

@@ -136,7 +136,7 @@ class Step:
 
     # The task
 
-    def _start(self, task: Task, base: Mapping[str, str], peers: dict[str, Any] | None) -> None:
+    def _start(self, task: Task, base: Mapping[str, str], peers: Mapping[str, object] | None) -> None:
         if self.shim:
             return
         here = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
@@ -161,7 +161,7 @@ class Step:
                 os.close(descriptor)
             run_and_exit(task, self.channel.writer, self.liveness)
 
-    def _unpack(self, task: Task, peers: dict[str, Any] | None) -> None:
+    def _unpack(self, task: Task, peers: Mapping[str, object] | None) -> None:
         """The folders that the login node makes where they are shared; what came along is in the working directory."""
         import shutil
 
