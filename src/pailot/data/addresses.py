@@ -8,6 +8,9 @@ secrets inserted; `refusal_of_path` once links are resolved; `refusal_of_ip` onc
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from urllib.parse import unquote, urlsplit
+
 from ..values import Value
 from .errors import DataError
 from .rules import BUCKETS, WEB
@@ -15,7 +18,6 @@ from .rules import BUCKETS, WEB
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from ipaddress import IPv4Address, IPv6Address
     from typing import TypeAlias
 
     from .rules import Rules
@@ -72,8 +74,6 @@ class Address(Value):
         only = self.links[0]
         if not only.scheme:
             return only.rest
-        from urllib.parse import unquote
-
         return unquote(only.rest[len("localhost") :] if only.rest.startswith("localhost/") else only.rest)
 
 
@@ -123,8 +123,6 @@ def refusal_of_ip(text: str, rules: Rules, *, host: str = "", port: int | None =
     """Why an IP address may not be reached for a job; `host` is the name it was found by, `own` that it is this machine's."""
     if not rules.server:
         return ""
-    from ipaddress import ip_address
-
     address = ip_address(text.partition("%")[0])
     if any(_names(each, address, host, port) for each in rules.addresses):
         return ""
@@ -163,8 +161,6 @@ def kind_of(address: Ip) -> str:
 
 def literal(host: str) -> Ip | None:
     """The address that a host's name says itself, in any way that the system's resolver understands: `0x7f.1`, `2130706433`."""
-    from ipaddress import IPv4Address, ip_address
-
     bare = host.rstrip(".")
     try:
         return ip_address(bare.partition("%")[0])
@@ -190,8 +186,6 @@ def _link(text: str) -> Link:
 
 
 def _host_and_port(link: Link) -> tuple[str, int | None]:
-    from urllib.parse import urlsplit
-
     try:
         parts = urlsplit(f"{link.scheme}://{link.rest}")
         return (parts.hostname or "").rstrip("."), parts.port
@@ -224,8 +218,6 @@ def _refusal_of_host(link: Link, rules: Rules) -> str:
 
 def _inside(address: Ip) -> tuple[Ip, ...]:
     """The IPv4 address that one of IPv6 stands for: mapped, compatible, 6to4, Teredo, NAT64."""
-    from ipaddress import IPv4Address, IPv6Address
-
     if not isinstance(address, IPv6Address):
         return ()
     found: list[Ip] = []
@@ -242,16 +234,12 @@ def _inside(address: Ip) -> tuple[Ip, ...]:
 
 
 def _contains(network: str, address: Ip) -> bool:
-    from ipaddress import ip_network
-
     within = ip_network(network)
     return within.version == address.version and address in within
 
 
 def _names(entry: str, address: Ip, host: str, port: int | None) -> bool:
     """Whether an entry of the setting means this address."""
-    from ipaddress import ip_network
-
     try:
         return any(each in ip_network(entry, strict=False) for each in (address, *_inside(address)))
     except ValueError:
@@ -267,8 +255,6 @@ def _names(entry: str, address: Ip, host: str, port: int | None) -> bool:
 
 def check_entries(entries: Iterable[str]) -> str:
     """The first entry of allowed_addresses that can be nothing of the kind; empty if there is none."""
-    from ipaddress import ip_network
-
     for entry in entries:
         try:
             ip_network(entry, strict=False)

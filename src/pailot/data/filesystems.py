@@ -7,6 +7,8 @@ part of a message, and a URI is shown without what is secret in it.
 from __future__ import annotations
 
 import os
+from hashlib import sha256
+from urllib.parse import unquote, urlsplit
 
 from ..values import Value
 from . import oss
@@ -60,8 +62,6 @@ def scheme_of(uri: str) -> str:
 
 def shown(uri: str) -> str:
     """A URI as it may be printed: without a password and without a signature."""
-    from urllib.parse import urlsplit
-
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -76,8 +76,6 @@ def shown(uri: str) -> str:
 
 def has_credentials(uri: str) -> bool:
     """Whether it contains a password."""
-    from urllib.parse import urlsplit
-
     try:
         return "://" in uri and bool(urlsplit(uri).password)
     except ValueError:
@@ -194,8 +192,6 @@ def _one_line(uri: str, words: object) -> str:
 
 
 def _login(uri: str) -> Iterator[str]:
-    from urllib.parse import unquote, urlsplit
-
     try:
         password = urlsplit(uri).password
     except ValueError:
@@ -229,8 +225,6 @@ class Listing(Value):
 
 def look(files: Any, path: str, uri: str) -> tuple[Listing | int, str]:
     """What a path names, a folder or the size of a file; and a text that changes when that does."""
-    from hashlib import sha256
-
     try:
         info = {} if uri.endswith("/") else _info(files, path)
         if info.get("type") == "file":

@@ -8,6 +8,7 @@ the job is its own.
 from __future__ import annotations
 
 import os
+import shutil
 
 from ..runfolder import layout
 from ..values import Value
@@ -84,8 +85,6 @@ def make(chosen: Channels, ml: str, tasks: Mapping[tuple[str, int], str]) -> dic
 
 def fill(views: Mapping[tuple[str, int], View], *, mounted: bool) -> None:
     """Give each task a copy of the job's code and configuration; where channels are not `mounted`, links to them."""
-    import shutil
-
     for each in views.values():
         if each.own == each.shared:
             continue

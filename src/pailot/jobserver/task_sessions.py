@@ -12,7 +12,7 @@ import struct
 import termios
 
 from ..engines.registry import load
-from ..runtime import strays
+from ..runtime import rights, strays
 from ..userruns import task_access
 from ..userruns.run_folder import JobFolder
 from ..values import Value
@@ -288,8 +288,6 @@ async def _start_shell(found: task_access.Shell, run_as: str, wanted: Wanted) ->
         master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", wanted.rows, wanted.columns, 0, 0))
         if run_as:
-            from ..runtime import rights
-
             rights.give_open(slave, rights.unix_user(run_as))
         theirs, ours, outputs = (slave, slave, slave), master, {1: master}
     else:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
+import tempfile
 import warnings
+from hashlib import sha256
 
+from ..client.ignore import walk
 from ..progress import display
 from ..settings import Settings
 from ..values import Value
@@ -30,10 +34,7 @@ class Packed(Value):
 
 def pack(folder: str, *, quiet: bool = False) -> Packed:
     """The archive of a code folder (or of one file), made unless there is one with the same content."""
-    import shutil
-    import tempfile
-
-    from ..client import code_archive as wire
+    from ..client import code_archive as wire  # loads tarfile, which a Processor without code does not need
 
     kept = os.path.join(Settings().home, "code")
     try:
@@ -62,8 +63,6 @@ def pack(folder: str, *, quiet: bool = False) -> Packed:
 
 
 def _place(target: str, stream: IO[bytes]) -> None:
-    import shutil
-
     part = os.path.join(os.path.dirname(target), f".{os.urandom(6).hex()}.part")
     try:
         with open(part, "wb") as out:
@@ -77,10 +76,6 @@ def _place(target: str, stream: IO[bytes]) -> None:
 
 def _look(folder: str) -> str:
     """What a folder looks like from outside: names, sizes, times. While that is the same, so is what is in it."""
-    from hashlib import sha256
-
-    from ..client.ignore import walk
-
     digest = sha256(os.path.realpath(folder).encode(errors="surrogateescape"))
     entries = walk(os.path.realpath(folder)) if os.path.isdir(folder) else ()
     for path, found in ((path, entry.stat(follow_symlinks=False)) for path, entry in entries):

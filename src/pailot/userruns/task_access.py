@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 
+from ..engines.registry import create, load, traits_of_run
 from ..errors import PailotError, suggestion
 from ..runfolder import layout
 from ..runfolder.records import Placement
+from ..runtime.container_shim import entering
+from ..runtime.shim import read_environment
 from ..values import Value
+from .queries import task_attempts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,8 +56,6 @@ class Shell(Value):
 
 def locate(name: str, engine: str, folder: JobFolder, role: str | None, index: int) -> Place:
     """A task by its role (the first by default) and its index; NoSuchTask."""
-    from .queries import task_attempts
-
     roles = list(folder.plan().get("taskRoles", {}))
     role = role or next(iter(roles), "")
     if role not in roles:
@@ -80,9 +82,6 @@ def shell(
     `inherited` is what it has below the task's own variables; `as_we_are` is the environment of the programs that lead
     into a container, which are ours.
     """
-    from ..runtime.container_shim import entering
-    from ..runtime.shim import read_environment
-
     inside = entering(place.folder, place.last, command, terminal=terminal)
     if inside is not None:
         if place.ended:
@@ -99,8 +98,6 @@ def shell(
 
 def _way_to(place: Place, *, terminal: bool) -> list[str]:
     """The words that bring a shell to the machine of a task, where that is another one."""
-    from ..engines.registry import create, traits_of_run
-
     if traits_of_run(place.engine).on_this_machine:
         return []
     return create(place.engine).shell_prefix(place.folder, terminal=terminal)
@@ -137,6 +134,4 @@ def port_of(place: Place, wanted: str) -> int:
 
 def listening(place: Place) -> set[int]:
     """The TCP ports on which the processes of a task listen."""
-    from ..engines.registry import load
-
     return set() if place.ended else load(place.engine).listening(place.folder)

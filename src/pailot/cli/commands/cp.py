@@ -8,7 +8,11 @@ import re
 from ...data.task_files import Files as Below
 from ...errors import PailotError
 from ...progress import display
+from ...runfolder import layout
+from ...runtime.shim import read_environment
 from ...settings import current_user
+from ...userruns.queries import find
+from ...userruns.task_access import locate
 from ...values import Value
 from ..copying import download, packed, upload
 from ..main import OK
@@ -68,11 +72,6 @@ def parse(text: str) -> Task | None:
 def _files(task: Task, client: Client | None) -> Files:
     if client is not None:
         return _OnServer(client, job_name(client, task.run), task)
-    from ...runfolder import layout
-    from ...runtime.shim import read_environment
-    from ...userruns.queries import find
-    from ...userruns.task_access import locate
-
     row, folder = find(task.run, current_user())
     place = locate(row.name, row.engine, folder, task.role, task.index)
     work = read_environment(os.path.join(place.last, layout.ENVIRONMENT)).get("PAI_WORK_DIR", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from argparse import SUPPRESS
 
 from ...errors import suggestion
 from ...library import Library, LibraryError
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 
 def configure(parser: ArgumentParser) -> None:
-    from argparse import SUPPRESS
-
     parser.add_argument("--library", action="append", default=[], metavar="DIR|URL", help="look here, too")
     parser.add_argument("--json", action="store_true", help="print JSON")
     actions = parser.add_subparsers(dest="action", required=True, metavar="list|show|add|remove")
