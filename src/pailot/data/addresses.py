@@ -37,7 +37,7 @@ class NotAllowed(DataError):
     """A place that this job may not use."""
 
 
-class Link(Value):
+class AddressPart(Value):
     """One part of a chain; of nearly all addresses the only one. A plain path has no scheme."""
 
     scheme: str
@@ -57,7 +57,7 @@ class Address(Value):
     """Where something is, as a job says it. In a chain of fsspec, `zip://a::s3://b/c`, what is inside comes first."""
 
     text: str
-    links: tuple[Link, ...]
+    links: tuple[AddressPart, ...]
 
     @property
     def is_path(self) -> bool:
@@ -80,7 +80,7 @@ class Address(Value):
 def parse(text: str) -> Address:
     """Any text is an address; one without `://` is a path."""
     if "://" not in text:
-        return Address(text, (Link("", text),))
+        return Address(text, (AddressPart("", text),))
     first = _link(text)
     if "::" not in text or first.scheme in WEB:  # an address of the web may hold `::`, as [::1] does
         return Address(text, (first,))
@@ -177,15 +177,15 @@ def literal(host: str) -> Ip | None:
     return IPv4Address(sum(each << 8 * (3 - place) for place, each in enumerate(high)) + last)
 
 
-def _link(text: str) -> Link:
+def _link(text: str) -> AddressPart:
     scheme, colon, rest = text.partition("://")
     if colon:
-        return Link(scheme.lower(), rest)
+        return AddressPart(scheme.lower(), rest)
     # In a chain a bare word is the name of a driver, and anything else a path.
-    return Link(text.lower(), "") if text.isascii() and text.isalnum() else Link("", text)
+    return AddressPart(text.lower(), "") if text.isascii() and text.isalnum() else AddressPart("", text)
 
 
-def _host_and_port(link: Link) -> tuple[str, int | None]:
+def _host_and_port(link: AddressPart) -> tuple[str, int | None]:
     try:
         parts = urlsplit(f"{link.scheme}://{link.rest}")
         return (parts.hostname or "").rstrip("."), parts.port
@@ -201,7 +201,7 @@ def _refusal_of_words(path: str, rules: Rules) -> str:
     return ""  # its links are checked when it is opened
 
 
-def _refusal_of_host(link: Link, rules: Rules) -> str:
+def _refusal_of_host(link: AddressPart, rules: Rules) -> str:
     """What can be said of a host before its name is resolved."""
     if link.scheme in BUCKETS:
         return ""
@@ -244,7 +244,7 @@ def _names(entry: str, address: Ip, host: str, port: int | None) -> bool:
         return any(each in ip_network(entry, strict=False) for each in (address, *_inside(address)))
     except ValueError:
         pass
-    wanted = _host_and_port(Link("http", entry))
+    wanted = _host_and_port(AddressPart("http", entry))
     if wanted[1] is not None and wanted[1] != port:
         return False
     try:
@@ -259,7 +259,7 @@ def check_entries(entries: Iterable[str]) -> str:
         try:
             ip_network(entry, strict=False)
         except ValueError:
-            if "/" in entry or "://" in entry or not _host_and_port(Link("http", entry))[0]:
+            if "/" in entry or "://" in entry or not _host_and_port(AddressPart("http", entry))[0]:
                 return entry
     return ""
 

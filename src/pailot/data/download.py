@@ -275,7 +275,7 @@ def _file(files: Any, path: str, size: int, target: BinaryIO, meter: Meter, quit
         return pour(stream, target, count)
 
 
-def _folder(files: Any, listing: filesystems.Listing, part: str, meter: Meter) -> None:
+def _folder(files: Any, listing: filesystems.StoredFolder, part: str, meter: Meter) -> None:
     """Several at a time: a bucket is slow for one request, and serves many at once."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -283,7 +283,7 @@ def _folder(files: Any, listing: filesystems.Listing, part: str, meter: Meter) -
         os.makedirs(os.path.join(part, folder), exist_ok=True)
     quit = Event()
 
-    def bring(entry: filesystems.Entry) -> None:
+    def bring(entry: filesystems.StoredFile) -> None:
         if quit.is_set():
             return
         try:

@@ -19,7 +19,7 @@ from .housekeeping import Housekeeping
 from .server_home import database, take_lock
 from .service import Team
 from .skus import from_setting, of_machine
-from .submission import Reader
+from .submission import JobReader
 from .unix_users import task_environment
 
 TYPE_CHECKING = False
@@ -59,7 +59,7 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
             team = Team(
                 settings,
                 store,
-                Reader(library),
+                JobReader(library),
                 engine=engine,
                 machine=capacity(settings, engine),
                 environment=task_environment(),

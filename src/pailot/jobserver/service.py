@@ -48,7 +48,7 @@ from .notifications import Notices
 from .policy import Policy
 from .reading_pool import SMALL_TEXT, ReadingPool
 from .server_log import current_request
-from .submission import Reader, check_places, check_scripts, demand
+from .submission import JobReader, check_places, check_scripts, demand
 from .subscriptions import Watched
 from .unix_users import UnixUsers
 
@@ -88,7 +88,7 @@ class Team:
         self,
         settings: Settings,
         store: ServerStore,
-        reader: Reader,
+        reader: JobReader,
         *,
         engine: str,
         machine: Capacity,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
 
-class Packed(Value):
+class PackedCode(Value):
     """The archive of a code folder."""
 
     path: str
@@ -32,7 +32,7 @@ class Packed(Value):
     """Whether anything had to be packed."""
 
 
-def pack(folder: str, *, quiet: bool = False) -> Packed:
+def pack(folder: str, *, quiet: bool = False) -> PackedCode:
     """The archive of a code folder (or of one file), made unless there is one with the same content."""
     from ..client import code_archive as wire  # loads tarfile, which a Processor without code does not need
 
@@ -59,7 +59,7 @@ def pack(folder: str, *, quiet: bool = False) -> Packed:
                 _place(target, packed.stream)
             if look and not packed.notes and _look(folder) == look:  # unchanged since then; its notes are repeated
                 _place(os.path.join(kept, f"{look}.look"), io.BytesIO(packed.sha256.encode()))
-            return Packed(target, packed.sha256, packed.size, is_new)
+            return PackedCode(target, packed.sha256, packed.size, is_new)
 
 
 def _place(target: str, stream: IO[bytes]) -> None:
@@ -87,12 +87,12 @@ def _look(folder: str) -> str:
     return digest.hexdigest()
 
 
-def _known(kept: str, look: str) -> Packed | None:
+def _known(kept: str, look: str) -> PackedCode | None:
     try:
         with open(os.path.join(kept, f"{look}.look"), encoding="ascii") as stream:
             digest = stream.read()
         path = os.path.join(kept, f"{digest}.tar.gz")
-        return Packed(path, digest, os.stat(path).st_size, is_new=False)
+        return PackedCode(path, digest, os.stat(path).st_size, is_new=False)
     except (OSError, ValueError):
         return None
 

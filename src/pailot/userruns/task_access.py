@@ -24,7 +24,7 @@ class NoSuchTask(PailotError):
     """A run has no such task, or it has not run."""
 
 
-class Place(Value):
+class TaskPlace(Value):
     """A task of the latest attempt of a run, and the latest attempt of that task."""
 
     name: str
@@ -54,7 +54,7 @@ class Shell(Value):
     """Whether these words are a client of the container engine or the cluster, which runs as we do."""
 
 
-def locate(name: str, engine: str, folder: JobFolder, role: str | None, index: int) -> Place:
+def locate(name: str, engine: str, folder: JobFolder, role: str | None, index: int) -> TaskPlace:
     """A task by its role (the first by default) and its index; NoSuchTask."""
     roles = list(folder.plan().get("taskRoles", {}))
     role = role or next(iter(roles), "")
@@ -65,11 +65,11 @@ def locate(name: str, engine: str, folder: JobFolder, role: str | None, index: i
     if not count:
         raise NoSuchTask(f"{role}:{index} of '{name}' has not run")
     task = folder.task(attempt, role, index)
-    return Place(name, engine, role, index, task, layout.task_attempt_folder(task, count - 1))
+    return TaskPlace(name, engine, role, index, task, layout.task_attempt_folder(task, count - 1))
 
 
 def shell(
-    place: Place,
+    place: TaskPlace,
     command: str | None,
     *,
     terminal: bool,
@@ -96,28 +96,28 @@ def shell(
     return Shell(words, {**environment, "TERM": term}, "/" if step else work, outside=bool(step))
 
 
-def _way_to(place: Place, *, terminal: bool) -> list[str]:
+def _way_to(place: TaskPlace, *, terminal: bool) -> list[str]:
     """The words that bring a shell to the machine of a task, where that is another one."""
     if traits_of_run(place.engine).on_this_machine:
         return []
     return create(place.engine).shell_prefix(place.folder, terminal=terminal)
 
 
-def ports(place: Place) -> dict[str, list[int]]:
+def ports(place: TaskPlace) -> dict[str, list[int]]:
     """The ports that were given to a task, by their labels."""
     return {label: list(numbers) for label, numbers in _placed(place).ports_of(place.role, place.index).items()}
 
 
-def host(place: Place) -> str:
+def host(place: TaskPlace) -> str:
     """The machine that a task is on, as it can be reached from here."""
     return _placed(place).host_of(place.role, place.index) or "127.0.0.1"
 
 
-def _placed(place: Place) -> Placement:
+def _placed(place: TaskPlace) -> Placement:
     return Placement.of(os.path.dirname(os.path.dirname(place.folder)))
 
 
-def port_of(place: Place, wanted: str) -> int:
+def port_of(place: TaskPlace, wanted: str) -> int:
     """A port of a task by its number or its label: one that it was given, or one that it listens on. PailotError for others."""
     known = ports(place)
     if known.get(wanted):
@@ -132,6 +132,6 @@ def port_of(place: Place, wanted: str) -> int:
     return number
 
 
-def listening(place: Place) -> set[int]:
+def listening(place: TaskPlace) -> set[int]:
     """The TCP ports on which the processes of a task listen."""
     return set() if place.ended else load(place.engine).listening(place.folder)
