@@ -66,7 +66,7 @@ def test_a_table_on_a_terminal_is_drawn_until_the_run_is_over(tmp_path: Path) ->
     home = Home(tmp_path)
     assert home.run(job(role("sleep 3"), name="short"), "--detach").status == 0
     leader, follower = pty.openpty()
-    environment = {**os.environ, "PAILOT_HOME": str(home.folder / "home"), "TERM": "xterm", "COLUMNS": "80"}
+    environment = home.environment | {"TERM": "xterm"}
     process = subprocess.Popen([sys.executable, "-m", "pailot", "top", "short"], stdout=follower, env=environment)
     os.close(follower)
     shown = b""

@@ -6,7 +6,7 @@ import os
 import sys
 
 from ...lifecycle.states import FINAL_JOB_STATES, RUNNING, STOPPING
-from ...printable import printable
+from ...printable import Styled, printable
 from ...userruns.task_usage import size
 from ...views.cancellation import Quit
 from ..main import OK
@@ -126,7 +126,7 @@ def _live(runs: LocalRuns | ServerRuns, name: str | None, views: Sequence[View])
     while True:
         found = [_rows(view) for view in views]
         lines = _table(found, named=name is None, most=_window_lines() - 2)
-        sys.stdout.write((f"\033[{drawn}F\033[J" if drawn else "") + "".join(f"{line}\n" for line in lines))
+        sys.stdout.write(Styled((f"\033[{drawn}F\033[J" if drawn else "") + "".join(f"{line}\n" for line in lines)))
         sys.stdout.flush()
         drawn = len(lines)
         if name is not None and found[0][0] in FINAL_JOB_STATES:
