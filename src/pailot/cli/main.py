@@ -21,6 +21,7 @@ COMMANDS = {
     "ps": "list runs",
     "show": "show a run and its tasks",
     "logs": "print what tasks printed; -f follows",
+    "top": "what tasks use now: processors, memory, GPUs",
     "wait": "wait until a run is over",
     "stop": "stop runs",
     "rerun": "run a job again",

@@ -211,6 +211,11 @@ class Client:
         """Who did what on the server, the newest first; for administrators."""
         return self._list(f"/audit{_query({key: value for key, value in query.items() if value})}")
 
+    def usage(self, job: str) -> list[dict[str, Any]]:
+        """What each task of a job uses now, its peaks, and what it asked for."""
+        found: list[dict[str, Any]] = self._get(f"/jobs/{_part(job)}/usage")["tasks"]
+        return found
+
     def why(self, job: str) -> dict[str, Any]:
         """`lines` that say why a job is in the state it is in."""
         return self._get(f"/jobs/{_part(job)}/why")

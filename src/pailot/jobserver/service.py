@@ -77,6 +77,9 @@ JUST_SENT_SECONDS = 3600.0
 ALL_JOBS = Watched()
 SHOWN = 200
 """Of the jobs that run, and of those that wait, at a glance."""
+MOST_COUNTED = 1_000
+"""The tasks of a job that a list of jobs counts by state."""
+COUNTS_KEPT = 10_000
 ID_LENGTH = 16
 """Of the ids that `new_id` makes."""
 
@@ -111,6 +114,8 @@ class Team:
         """The kinds of cells; where they are set, jobs can name no others."""
         self.skus_are_set = False
         self._alerts = Alerts()
+        self._task_states: dict[str, Mapping[str, int]] = {}
+        """Of jobs that are over, which stays so."""
         self.floor = Dispatcher(
             settings,
             store,
@@ -490,6 +495,26 @@ class Team:
         entry = self.floor.entries.get(number)
         in_line = entry is not None and entry.phase == QUEUED and entry.record.state == WAITING
         return self.floor.wait_reason(entry) if entry is not None and in_line else None
+
+    def task_states(self, record: JobRecord) -> Mapping[str, int] | None:
+        """How many tasks of a job are in each state; None for a job with very many. For a thread beside the loop."""
+        known = self._task_states.get(record.id)
+        if known is not None:
+            return known
+        if record.state == WAITING and record.started is None:
+            return {WAITING: record.tasks}
+        if record.tasks > MOST_COUNTED:
+            return None
+        plan = json.loads(self.store.jobs.plan(record.id) or "{}")
+        counts: dict[str, int] = {}
+        for tasks in job_history.detail(record, plan, None).roles.values():
+            for task in tasks:
+                counts[task.state] = counts.get(task.state, 0) + 1
+        if record.state in FINAL_JOB_STATES:
+            if len(self._task_states) >= COUNTS_KEPT:
+                self._task_states.clear()
+            self._task_states[record.id] = counts
+        return counts
 
     def line(self, caller: Caller) -> tuple[list[Holder], list[tuple[Holder, Reason]]]:
         """The jobs that hold a part of the machine, the largest first, and those that wait, in line; at most `SHOWN` of each.
