@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from .http_server import Server, job
-from .runs import PATIENCE
+from pailot.testing.runs import PATIENCE
+
+from ..support.http_server import Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import tarfile
 
 import pytest
 
+from ..support.http_server import Server, job
 from .conftest import UNIX_USERS, unix_users
-from .http_server import Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

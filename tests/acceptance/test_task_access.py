@@ -29,9 +29,9 @@ from pailot.client.api import Client
 from pailot.client.errors import NotFound
 from pailot.client.sockets import Closed
 from pailot.install_lines import install_line
+from pailot.testing.runs import Home, job, role
 
-from .runs import Home, job, role
-from .servers import PASSWORD, Server, submit
+from ..support.servers import PASSWORD, Server, submit
 
 PATIENCE = 60.0
 

@@ -24,6 +24,7 @@ from ..lifecycle.states import FINAL_JOB_STATES, WAITING
 from ..loading import shell_syntax
 from ..runfolder import layout
 from ..runfolder import logs as log_files
+from ..runfolder.log_search import roles_of
 from ..runfolder.removing import remove_tree
 from ..scheduling.capacity import Share
 from ..store.secrets import SecretBox
@@ -40,6 +41,7 @@ from .code import CodeStore, Quota
 from .dispatcher import QUEUED, SETTLING, SUBMITTED_BY, Dispatcher, Entry, log_job, request_of
 from .errors import BadRequest, Conflict, Forbidden, Invalid, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
 from .following import kept_after, predecessors_of, resolve
+from .log_searches import LogSearches
 from .logs import Log
 from .models import CapacityReport, Checked, ClusterRules, ClusterUse, Holder, Shares, Standing, TaskView, TeamFigures
 from .notifications import Notices
@@ -52,16 +54,18 @@ from .unix_users import UnixUsers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
     from typing import Any, ParamSpec, TypeVar
 
     from ..lifecycle.following import Predecessor
     from ..runfolder.journal import Event as JournalEvent
+    from ..runfolder.log_search import Wanted
     from ..scheduling.capacity import Capacity
     from ..scheduling.requests import Reason
     from ..settings import Settings
     from ..store.server import ServerStore
     from .alerts import Alert
+    from .log_searches import Told
     from .models import Caller, Event, JobDetail, LogPiece
     from .skus import Sku
     from .submission import Prepared
@@ -100,6 +104,7 @@ class Team:
         self.unix = UnixUsers(settings["unix_users"], lambda name: getattr(store.accounts.user(name), "unix_user", None))
         self.writer = Writer(store, asyncio.get_running_loop())
         self.reading = ReadingPool()
+        self.searches = LogSearches()
         self.machine = machine
         self.clusters: dict[str, ClusterRules] = {DEFAULT_CLUSTER: ClusterRules()}
         self.skus: Mapping[str, Sku] = {}
@@ -248,7 +253,7 @@ class Team:
         plan, job = prepared.plan, prepared.job
         cpus, memory, gpus = demand(plan)
         number = new_id()
-        more: dict[str, Any] = {**kept_after(follows)}
+        more: dict[str, object] = {**kept_after(follows)}
         if current_request.get():
             more[SUBMITTED_BY] = current_request.get()
         if job.extras.notify_on:
@@ -389,7 +394,7 @@ class Team:
         record = await self.get(caller, job, details=True)
         return await self._read(self.store.jobs.config, record.id) or ""
 
-    async def plan(self, caller: Caller | None, job: str) -> dict[str, Any]:
+    async def plan(self, caller: Caller | None, job: str) -> dict[str, object]:
         """What was planned, as `pailot plan --json` prints it."""
         return await self._plan(await self.get(caller, job, details=True))
 
@@ -419,7 +424,7 @@ class Team:
         if attempt is not None and not 0 <= attempt < max(1, folder.attempts()):
             raise NoSuchJob(f"job {record.user}~{record.name} has no attempt {attempt}")
         shown = await asyncio.to_thread(lambda: describe(record, folder, plan, attempt))
-        more: dict[str, Any] = {"exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
+        more: dict[str, object] = {"exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
         follows = predecessors_of(record)
         if follows:
             more["after"] = [{"name": each.name, "on": each.on, "state": each.state or None} for each in follows]
@@ -429,7 +434,7 @@ class Team:
                 task["logs"], task["failedCommand"], task["usage"] = {}, None, None
         return {**shown, **more}
 
-    async def usage(self, caller: Caller | None, job: str, attempt: int | None = None) -> list[dict[str, Any]]:
+    async def usage(self, caller: Caller | None, job: str, attempt: int | None = None) -> list[dict[str, object]]:
         """What each task of an attempt (the latest) uses now, and its peaks; NoSuchJob for an attempt that never was."""
         record, number = await self._attempt_to_read(caller, job, attempt)
         plan = await self._plan(record)
@@ -437,7 +442,7 @@ class Team:
 
     async def task_usage(
         self, caller: Caller | None, job: str, role: str, index: int, attempt: int | None, points: int
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """What a task used over time."""
         record, number = await self._attempt_to_read(caller, job, attempt)
         plan = await self._plan(record)
@@ -550,6 +555,14 @@ class Team:
         over = record.state in FINAL_JOB_STATES or number < folder.attempts() - 1
         ended = over or os.path.exists(os.path.join(path, layout.EXIT))
         return Log(record.id, path, stream, number, chosen, ended=ended)
+
+    async def search_logs(self, caller: Caller | None, job: str, wanted: Wanted, limit: int) -> AsyncGenerator[Told, None]:
+        """Lines of a job's logs, in batches, and at last how the search ended. Raises BadRequest for a pattern that is none."""
+        record = await self.get(caller, job, details=True)
+        roles = roles_of(await self._plan(record))
+        found = self.searches.run(caller.name if caller else "", record.folder, roles, wanted, limit)
+        await anext(found)  # which tells a wrong pattern
+        return found
 
     # Following
 
@@ -755,9 +768,9 @@ class Team:
     async def _record(self, job: str) -> JobRecord:
         return (await self._find(job))[1]
 
-    async def _plan(self, record: JobRecord) -> dict[str, Any]:
+    async def _plan(self, record: JobRecord) -> dict[str, object]:
         text = await self._read(self.store.jobs.plan, record.id)
-        found: dict[str, Any] = json.loads(text or "{}")
+        found: dict[str, object] = json.loads(text or "{}")
         return found
 
     async def _free_name(self, user: str, name: str) -> str:

@@ -70,7 +70,7 @@ class Running(Watcher):
         self.request = ""
         """The id of the request that the last order goes back to."""
 
-    def standing(self) -> dict[str, Any]:
+    def standing(self) -> dict[str, object]:
         """How far the job is."""
         driver = self.driver
         if driver is None:
