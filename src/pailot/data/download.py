@@ -7,6 +7,7 @@ import re
 from base64 import b64encode
 from netrc import NetrcParseError, netrc
 
+from ..install_lines import install_line
 from ..progress import size as words
 from ..values import Value
 from . import filesystems
@@ -240,7 +241,7 @@ def from_store(
         import fsspec  # noqa: F401  # is it there?
     except ImportError:
         scheme = filesystems.scheme_of(source.uri)
-        raise source.error(f"to fetch from {scheme}:// install fsspec: pip install 'pailot[storage]'") from None
+        raise source.error(f"to fetch from {scheme}:// install fsspec: {install_line('storage')}") from None
     try:
         files, path = filesystems.connect(source.uri, rules)
         found, mark = filesystems.look(files, path, source.uri)

@@ -13,6 +13,7 @@ import threading
 from secrets import token_urlsafe
 from time import time
 
+from ..install_lines import install_line
 from ..store.server import APPLICATION, BROWSER, SESSION, Group, NameTaken, Token, User
 from ..store.server.tokens import BadToken, TokenKeys, digest, sign, verify
 from ..values import Value
@@ -604,7 +605,7 @@ def _hasher() -> PasswordHasher:
     try:
         from argon2 import PasswordHasher
     except ImportError:
-        raise TeamError("to keep passwords install argon2-cffi: pip install 'pailot[server]'") from None
+        raise TeamError(f"to keep passwords install argon2-cffi: {install_line('server')}") from None
     return PasswordHasher(time_cost=PASSES, memory_cost=MEMORY_KIB, parallelism=LANES)
 
 
