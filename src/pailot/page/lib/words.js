@@ -41,6 +41,7 @@ export const WORDS = {
     toEnd: "To the end", linesPicked: "{0} lines", linePicked: "1 line", copyLink: "Copy link", later_: "{0} later",
     previousHit: "previous match", nextHit: "next match", exactCase: "match case", regex: "regular expression", allTasks: "all tasks",
     keyTimes: "times in the log",
+    thisTry: "this try",
   },
   zh: {
     jobs: "任务", submit: "提交", cluster: "集群", account: "账户", users: "用户", alerts: "告警", login: "登录",
@@ -78,6 +79,7 @@ export const WORDS = {
     times: "时间", linkTo: "链接到第 {0} 字节", showAll: "显示全部（{0}）", showTry: "显示第 {0} 次运行", notAtEnd: "不在末尾", toEnd: "跳到末尾",
     linesPicked: "已选 {0} 行", linePicked: "已选 1 行", copyLink: "复制链接", later_: "{0} 后", previousHit: "上一个匹配", nextHit: "下一个匹配",
     exactCase: "区分大小写", regex: "正则表达式", allTasks: "全部子任务", keyTimes: "日志时间",
+    thisTry: "本次运行",
   },
 };
 
