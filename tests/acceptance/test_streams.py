@@ -164,6 +164,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "logout": ["$'http://127.0.0.1:1/\\e'"],
     "user": ["list --server $'\\e'"],
     "token": ["list --server $'\\e'"],
+    "audit": ["--server $'\\e'", "--user $'\\e' --server http://127.0.0.1:1"],
     "vc": ["list --server $'\\e'", "add $'\\e' --server http://127.0.0.1:1"],
     "web": ["$'\\e' --server http://127.0.0.1:1", "--server $'\\e'"],
     "cp": ["$'evil:\\e:0/x' .", "$'\\e:w:0/x' ."],

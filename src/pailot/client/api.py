@@ -336,6 +336,18 @@ class Client:
         start = reply.headers.get("content-range", "").removeprefix("bytes ").partition("-")[0]
         return int(start) if start.isdecimal() else offset, reply.body
 
+    def log_index(self, job: str, role: str, index: int, **query: Any) -> dict[str, Any]:
+        """When each part of a log was written: `stream`, `attempt`, `taskAttempt`, `from`, `to`; see the REST API."""
+        return self._get(f"/jobs/{_part(job)}/logs/{_part(role)}/{index}/index{_query(query)}")
+
+    def search(self, job: str, q: str, **query: Any) -> Iterator[dict[str, Any]]:
+        """Lines of a job's logs: `regex`, `case`, `role`, `index`, …; the last one has `end`, `hits` and `stopped`."""
+        return _json_lines(self._open(f"/jobs/{_part(job)}/search{_query({'q': q, **query})}"))
+
+    def logs_archive(self, job: str, **query: Any) -> HTTPResponse:
+        """All logs of a job as a ZIP file, which the caller reads to its end: `role`, `stream`."""
+        return self._open(f"/jobs/{_part(job)}/logs.zip{_query(query)}")
+
     def log_locations(
         self, job: str, attempt: int, role: str, index: int, task_attempt: int, *, tail: bool = False
     ) -> list[dict[str, str]]:
@@ -402,12 +414,16 @@ class Client:
 
     def read_file(self, job: str, role: str, index: int, path: str, offset: int = 0, *, archive: bool = False) -> HTTPResponse:
         """A file from an offset on, or a folder as a tar archive; the caller reads it to its end."""
+        query = _query({"path": path, "offset": offset, "archive": "true" if archive else None})
+        return self._open(f"{self._task(job, role, index).removeprefix(V2)}/files{query}")
+
+    def _open(self, path: str) -> HTTPResponse:
+        """A response that is read as it comes, on a connection of its own."""
         from http.client import HTTPException
 
-        query = _query({"path": path, "offset": offset, "archive": "true" if archive else None})
         http = self.http.clone()
         try:
-            response = http.send("GET", f"{self._task(job, role, index)}/files{query}")
+            response = http.send("GET", V2 + path)
         except (OSError, HTTPException) as error:
             raise Unreachable(f"{http.server} cannot be reached: {words(error)}") from None
         except NotSent as error:
@@ -519,3 +535,9 @@ def _query(values: Mapping[str, Any]) -> str:
         if value is not None and value != ""
     }
     return f"?{urlencode(given)}" if given else ""
+
+
+def _json_lines(response: HTTPResponse) -> Iterator[dict[str, Any]]:
+    with response:
+        for line in response:
+            yield json.loads(line)

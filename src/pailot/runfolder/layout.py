@@ -78,6 +78,8 @@ STDOUT = "stdout"
 STDERR = "stderr"
 ALL = "all"
 STREAMS = (STDOUT, STDERR, ALL)
+LOG_INDEX = "log-index"
+"""When each part of the logs was written, and on which stream. Written anew when it is full; until then it only grows."""
 ENVIRONMENT = "environment"
 EXPORTS = "exports"
 EXIT = "exit.json"
