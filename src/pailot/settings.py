@@ -190,7 +190,7 @@ def _xdg(environment: Mapping[str, str], kind: str, fallback: str) -> str:
     return os.path.join(base, "pailot")
 
 
-def _read_file(environment: Mapping[str, str], folder: str) -> tuple[dict[str, Any], str]:
+def _read_file(environment: Mapping[str, str], folder: str) -> tuple[dict[str, object], str]:
     for candidate in (os.path.join(folder, "pailot.toml"), os.path.join(_xdg(environment, "CONFIG", ".config"), "pailot.toml")):
         try:
             stream = open(candidate, "rb")  # noqa: SIM115  # closed below; most often there is none

@@ -39,7 +39,7 @@ class AuditEntry(Value):
     target: str
     status: int
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "at": round(self.at, 3),
             "request": self.request,

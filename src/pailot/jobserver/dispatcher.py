@@ -146,7 +146,7 @@ class Dispatcher:
         self.on_change: Callable[[JobRecord, JobRecord | None], Callable[[], None] | None] = lambda _after, _before: None
         """Called with each change of a job; what it returns is done in the same transaction."""
         self._due = False
-        self._early: list[dict[str, Any]] | None = []
+        self._early: list[Mapping[str, Any]] | None = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._plans = 0
 
@@ -376,7 +376,7 @@ class Dispatcher:
 
     # What the keeper tells
 
-    def _hear(self, _: Link, news: dict[str, Any]) -> None:
+    def _hear(self, _: Link, news: Mapping[str, Any]) -> None:
         if self._early is not None:
             self._early.append(news)  # the jobs are not all known yet
             return
@@ -425,7 +425,7 @@ class Dispatcher:
             self._spawn(self._new_keeper())
 
     async def _new_keeper(self) -> None:
-        answers: list[tuple[Link, dict[str, Any]]] = []
+        answers: list[tuple[Link, dict[str, object]]] = []
         while not self.ending:
             try:
                 answers = await self._keepers()
@@ -590,7 +590,7 @@ class Dispatcher:
         self.decide_soon()
 
     def _spawn_finish(
-        self, entry: Entry, after: JobRecord, before: str, columns: dict[str, Any], also: Callable[[], None] | None
+        self, entry: Entry, after: JobRecord, before: str, columns: Mapping[str, Any], also: Callable[[], None] | None
     ) -> None:
         def work() -> None:
             self.store.jobs.update(after.id, **columns)
@@ -696,7 +696,7 @@ def _retries(record: JobRecord) -> dict[str, int]:
     return {"user": record.user_retries, "platform": record.platform_retries - record.more.get("preempted", 0)}
 
 
-def _retry_columns(record: JobRecord, retries: Mapping[str, int], attempt: int) -> dict[str, Any]:
+def _retry_columns(record: JobRecord, retries: Mapping[str, int], attempt: int) -> dict[str, object]:
     user, platform = retries.get("user", 0), retries.get("platform", 0) + record.more.get("preempted", 0)
     more = {**record.more, "attempt": attempt}
     return {"user_retries": user, "platform_retries": platform, "retries": user + platform, "more": more}

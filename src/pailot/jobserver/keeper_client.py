@@ -36,11 +36,11 @@ _HIDDEN = (
 class Link(asyncio.Protocol):
     """A connection to one keeper."""
 
-    def __init__(self, news: Callable[[Link, dict[str, Any]], None], lost: Callable[[Link], None]) -> None:
+    def __init__(self, news: Callable[[Link, dict[str, object]], None], lost: Callable[[Link], None]) -> None:
         self._news, self._lost = news, lost
         self._inbox = messages.Inbox()
         self._transport: asyncio.Transport | None = None
-        self.hello: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self.hello: asyncio.Future[dict[str, object]] = asyncio.get_running_loop().create_future()
         self.open = True
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.pid = 0
@@ -84,8 +84,8 @@ class Link(asyncio.Protocol):
 
 
 async def connect(
-    path: str, news: Callable[[Link, dict[str, Any]], None], lost: Callable[[Link], None]
-) -> tuple[Link, dict[str, Any]] | None:
+    path: str, news: Callable[[Link, dict[str, object]], None], lost: Callable[[Link], None]
+) -> tuple[Link, dict[str, object]] | None:
     """The keeper at a socket, and what it says of itself; None if there is none."""
     loop = asyncio.get_running_loop()
     try:
@@ -134,7 +134,7 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 async def find_or_start(
-    home: str, engine: str, log_options: LogOptions, news: Callable[[Link, dict[str, Any]], None], lost: Callable[[Link], None]
+    home: str, engine: str, log_options: LogOptions, news: Callable[[Link, dict[str, object]], None], lost: Callable[[Link], None]
 ) -> list[tuple[Link, dict[str, Any]]]:
     """All keepers of this home, the one that takes new jobs first; it is started if there is none."""
     others = []
@@ -163,8 +163,8 @@ async def find_or_start(
 
 
 async def _retired(
-    home: str, but: str, news: Callable[[Link, dict[str, Any]], None], lost: Callable[[Link], None]
-) -> list[tuple[Link, dict[str, Any]]]:
+    home: str, but: str, news: Callable[[Link, dict[str, object]], None], lost: Callable[[Link], None]
+) -> list[tuple[Link, dict[str, object]]]:
     answers = [await connect(path, news, lost) for path in found(home) if path != but]
     return [answer for answer in answers if answer is not None]
 

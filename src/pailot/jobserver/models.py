@@ -128,7 +128,7 @@ class ClusterRules(Value):
             str(data.get("description", "")),
         )
 
-    def kept(self) -> dict[str, Any]:
+    def kept(self) -> dict[str, object]:
         """For the database; `read` makes it whole again."""
         told = {
             **{key: getattr(self, key) for key in ("cpus", "memory_mb", "gpus", "percent", "most_percent", "description")},

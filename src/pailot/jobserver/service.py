@@ -77,6 +77,9 @@ JUST_SENT_SECONDS = 3600.0
 ALL_JOBS = Watched()
 SHOWN = 200
 """Of the jobs that run, and of those that wait, at a glance."""
+MOST_COUNTED = 1_000
+"""The tasks of a job that a list of jobs counts by state."""
+COUNTS_KEPT = 10_000
 ID_LENGTH = 16
 """Of the ids that `new_id` makes."""
 
@@ -111,6 +114,8 @@ class Team:
         """The kinds of cells; where they are set, jobs can name no others."""
         self.skus_are_set = False
         self._alerts = Alerts()
+        self._task_states: dict[str, Mapping[str, int]] = {}
+        """Of jobs that are over, which stays so."""
         self.floor = Dispatcher(
             settings,
             store,
@@ -253,7 +258,7 @@ class Team:
         plan, job = prepared.plan, prepared.job
         cpus, memory, gpus = demand(plan)
         number = new_id()
-        more: dict[str, Any] = {**kept_after(follows)}
+        more: dict[str, object] = {**kept_after(follows)}
         if current_request.get():
             more[SUBMITTED_BY] = current_request.get()
         if job.extras.notify_on:
@@ -394,7 +399,7 @@ class Team:
         record = await self.get(caller, job, details=True)
         return await self._read(self.store.jobs.config, record.id) or ""
 
-    async def plan(self, caller: Caller | None, job: str) -> dict[str, Any]:
+    async def plan(self, caller: Caller | None, job: str) -> dict[str, object]:
         """What was planned, as `pailot plan --json` prints it."""
         return await self._plan(await self.get(caller, job, details=True))
 
@@ -424,7 +429,7 @@ class Team:
         if attempt is not None and not 0 <= attempt < max(1, folder.attempts()):
             raise NoSuchJob(f"job {record.user}~{record.name} has no attempt {attempt}")
         shown = await asyncio.to_thread(lambda: describe(record, folder, plan, attempt))
-        more: dict[str, Any] = {"exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
+        more: dict[str, object] = {"exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
         follows = predecessors_of(record)
         if follows:
             more["after"] = [{"name": each.name, "on": each.on, "state": each.state or None} for each in follows]
@@ -434,7 +439,7 @@ class Team:
                 task["logs"], task["failedCommand"], task["usage"] = {}, None, None
         return {**shown, **more}
 
-    async def usage(self, caller: Caller | None, job: str, attempt: int | None = None) -> list[dict[str, Any]]:
+    async def usage(self, caller: Caller | None, job: str, attempt: int | None = None) -> list[dict[str, object]]:
         """What each task of an attempt (the latest) uses now, and its peaks; NoSuchJob for an attempt that never was."""
         record, number = await self._attempt_to_read(caller, job, attempt)
         plan = await self._plan(record)
@@ -442,7 +447,7 @@ class Team:
 
     async def task_usage(
         self, caller: Caller | None, job: str, role: str, index: int, attempt: int | None, points: int
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """What a task used over time."""
         record, number = await self._attempt_to_read(caller, job, attempt)
         plan = await self._plan(record)
@@ -490,6 +495,26 @@ class Team:
         entry = self.floor.entries.get(number)
         in_line = entry is not None and entry.phase == QUEUED and entry.record.state == WAITING
         return self.floor.wait_reason(entry) if entry is not None and in_line else None
+
+    def task_states(self, record: JobRecord) -> Mapping[str, int] | None:
+        """How many tasks of a job are in each state; None for a job with very many. For a thread beside the loop."""
+        known = self._task_states.get(record.id)
+        if known is not None:
+            return known
+        if record.state == WAITING and record.started is None:
+            return {WAITING: record.tasks}
+        if record.tasks > MOST_COUNTED:
+            return None
+        plan = json.loads(self.store.jobs.plan(record.id) or "{}")
+        counts: dict[str, int] = {}
+        for tasks in job_history.detail(record, plan, None).roles.values():
+            for task in tasks:
+                counts[task.state] = counts.get(task.state, 0) + 1
+        if record.state in FINAL_JOB_STATES:
+            if len(self._task_states) >= COUNTS_KEPT:
+                self._task_states.clear()
+            self._task_states[record.id] = counts
+        return counts
 
     def line(self, caller: Caller) -> tuple[list[Holder], list[tuple[Holder, Reason]]]:
         """The jobs that hold a part of the machine, the largest first, and those that wait, in line; at most `SHOWN` of each.
@@ -768,9 +793,9 @@ class Team:
     async def _record(self, job: str) -> JobRecord:
         return (await self._find(job))[1]
 
-    async def _plan(self, record: JobRecord) -> dict[str, Any]:
+    async def _plan(self, record: JobRecord) -> dict[str, object]:
         text = await self._read(self.store.jobs.plan, record.id)
-        found: dict[str, Any] = json.loads(text or "{}")
+        found: dict[str, object] = json.loads(text or "{}")
         return found
 
     async def _free_name(self, user: str, name: str) -> str:

@@ -83,7 +83,7 @@ class Event(Value):
                 return None
         return cls(at, kind, details)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"at": self.at, "event": self.kind, **self.details}
 
     def masked(self, mask: Callable[[str], str]) -> Event:
@@ -204,7 +204,7 @@ def waiting(reason: str) -> Event:
 
 def started(attempt: int, tasks: int, notes: Sequence[str] = (), *, resumed: bool = False) -> Event:
     """The tasks of an attempt were started, or are followed again; `notes` are for the user."""
-    details: dict[str, Any] = {"attempt": attempt, "tasks": tasks}
+    details: dict[str, object] = {"attempt": attempt, "tasks": tasks}
     return Event(time(), RESUMED if resumed else STARTED, {**details, "notes": list(notes)} if notes else details)
 
 
@@ -239,7 +239,7 @@ def task_ended(role: str, index: int, attempt: int, end: TaskRecord | None) -> E
 
 def job_retry(attempt: int, reason: str, why: str, seconds: float = 0, decided: Verdict | None = None) -> Event:
     """A job is tried again with an attempt, after a pause; `decided` names the task that ended the attempt before."""
-    details: dict[str, Any] = {"attempt": attempt, "seconds": seconds, "reason": reason, "why": why}
+    details: dict[str, object] = {"attempt": attempt, "seconds": seconds, "reason": reason, "why": why}
     if decided is not None:
         details |= {"role": decided.role, "index": decided.index, "exitCode": decided.exit_code}
     return Event(time(), JOB_RETRY, details)
@@ -313,7 +313,7 @@ class Tail:
             found.offset = 0
         return found
 
-    def entries(self) -> list[tuple[dict[str, Any], int]]:
+    def entries(self) -> list[tuple[dict[str, object], int]]:
         """The new lines that are whole, each with the offset after it."""
         data = self._new_bytes()
         whole = data.rfind(b"\n") + 1

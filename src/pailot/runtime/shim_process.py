@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 
 def prepare_forks() -> None:
-    """Do once what every shim would else do by itself after its fork; a millisecond for each of them."""
-    import bisect  # noqa: F401  # masking needs it where there is something to hide
+    """Load once what every shim of a job with secrets would else load after its fork; a millisecond for each of them."""
+    import binascii  # noqa: F401  # masking needs both
+    import bisect  # noqa: F401
 
 
 def fork_shim() -> int:

@@ -13,6 +13,7 @@ from .tree import EVENTS, Tree, put
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 LOOK_SECONDS = 0.2
@@ -27,7 +28,7 @@ class Receiver:
         self.began = self.arrived = False
         self._ordered = 0
         self._heard = b""
-        self._wanted: dict[str, Any] | None = None
+        self._wanted: Mapping[str, Any] | None = None
 
     def talk(self, writer: int, reader: int) -> None:
         """To the end of the connection; `arrived` says whether that was the end of everything."""
@@ -75,7 +76,7 @@ class Receiver:
         return {path: size for path, size in sizes.items() if size or path == EVENTS}
 
 
-def _say(writer: int, word: dict[str, Any]) -> None:
+def _say(writer: int, word: Mapping[str, object]) -> None:
     data = json.dumps(word).encode("ascii") + b"\n"
     while data:
         data = data[os.write(writer, data) :]

@@ -64,10 +64,15 @@ class UnsharedHome:
         places = {task: os.path.join(payload.task_folder(there, *task), layout.WORK) for task in tasks}
         around = wrappers(attempt.plan, self.settings["slurm_container"], there.folder, there.checkpoints, places.values())
         made = payload.build(there, asked.components, places, {}, around, token)
-        made.update(fetchSeconds=float(self.settings["slurm_fetch_seconds"]), nodeFolder=self._node_folder, away=True)
+        made = made.replace(
+            script=asked.head,
+            away=True,
+            fetch_seconds=float(self.settings["slurm_fetch_seconds"]),
+            node_folder=self._node_folder,
+        )
         public, private = private_part.split(made, attempt)
-        data = json.dumps({**public, "script": asked.head}).encode()
-        self.script = batch_script.script(asked.head, self.code, files, data, json.dumps(private).encode())
+        data = json.dumps(public.to_json()).encode()
+        self.script = batch_script.script(asked.head, self.code, files, data, private.to_bytes())
         remove_tree(files, ignore_errors=True)
         private_part.write_own(attempt.folder, layout.PAYLOAD, data)
 
