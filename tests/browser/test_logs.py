@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from tests.support.http_server import Server, job
 from tests.acceptance.runs import wait_for
+from tests.support.http_server import Server, job
 
 from .chromium import PAGE_PATIENCE, browser_page, told, traced, within
 

@@ -304,7 +304,7 @@ function Log({ path, role, index, tries, failed, choice }) {
     const on = marked && offset >= marked.from && offset <= marked.to && whose.taskAttempt === marked.whose.taskAttempt && whose.attempt === marked.whose.attempt;
     const hit = find.on(row);
     return html`<div key=${row} class=${`line${when?.stderr && stream === "all" ? " err" : ""}${hit ? " hit" : ""}${hit === 2 ? " at" : ""}${on ? " marked" : ""}`} style=${{ top: `${row * LINE_PX}px` }}>
-      <button class="n" tabindex="-1" aria-label=${t("linkTo", offset)} onClick=${(/** @type {MouseEvent} */ event) => number(event, row)}>${counted ? count(row + 1 - whose.row) : count(offset)}</button>
+      <button class="n" tabindex="-1" title=${t("linkTo", count(offset))} onClick=${(/** @type {MouseEvent} */ event) => number(event, row)}>${counted ? count(row + 1 - whose.row) : count(offset)}</button>
       ${times && html`<time class="when">${when ? clock.format(when.at) : ""}</time>`}<${Text} line=${book.line(row)} />
       ${book.long.has(offset) && html` <button class="quiet" onClick=${() => showAll(row)}>${t("showAll", bytes(book.long.get(offset) ?? 0))}</button>`}</div>`;
   };
