@@ -120,7 +120,7 @@ $(VENV)/.installed: $(VENV)/.python pyproject.toml $(SOURCES)
 
 $(VENV)/.installed-dev: $(VENV)/.python pyproject.toml
 	$(INSTALL) --build-constraint constraints.txt --constraint constraints.txt --editable '.[dev]'
-	$(BIN)/python -m compileall -q src
+	$(BIN)/python -m compileall -q $(CURDIR)/src
 	@touch $@
 
 # TorchX, for the benchmarks that compare with it. They are skipped without.

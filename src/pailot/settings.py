@@ -48,6 +48,8 @@ SETTINGS = (
     Setting(
         "audit_file_mb", "Size at which the audit log goes on in a new file; ten old ones are kept; 0: one file.", 50, "number"
     ),
+    Setting("log_level", "From which level a server and its keeper write lines: debug, info, warning or error.", "warning"),
+    Setting("log_format", "How they write them: text, or json (one object a line; the access log, too).", "text"),
     Setting("access_log", "File for a line about each request; '-' for standard error, empty for none.", ""),
     Setting("v1_succeeded_state", "The word of version 1 for a job that succeeded; stock luigi wants SUCCEED.", "SUCCEEDED"),
     Setting("v1_anonymous_read", "Whether version 1 tells jobs without a token: on, off, or auto (on for loopback).", "auto"),
@@ -188,7 +190,7 @@ def _xdg(environment: Mapping[str, str], kind: str, fallback: str) -> str:
     return os.path.join(base, "pailot")
 
 
-def _read_file(environment: Mapping[str, str], folder: str) -> tuple[dict[str, Any], str]:
+def _read_file(environment: Mapping[str, str], folder: str) -> tuple[dict[str, object], str]:
     for candidate in (os.path.join(folder, "pailot.toml"), os.path.join(_xdg(environment, "CONFIG", ".config"), "pailot.toml")):
         try:
             stream = open(candidate, "rb")  # noqa: SIM115  # closed below; most often there is none

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from pailot.problem import MOST_SHOWN
-from tests.unit.protocol.families import FAMILIES
+from pailot.testing.runs import PATIENCE, wait_for
+from tests.support.growing_jobs import FAMILIES
 
-from .http_server import PASSWORD, Server, job
-from .runs import PATIENCE, wait_for
+from ..support.http_server import PASSWORD, Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -28,9 +28,9 @@ from websockets.typing import Origin
 from pailot.client.api import Client
 from pailot.client.errors import NotFound
 from pailot.client.sockets import Closed
+from pailot.testing.runs import Home, job, role
 
-from .runs import Home, job, role
-from .servers import PASSWORD, Server, submit
+from ..support.servers import PASSWORD, Server, submit
 
 PATIENCE = 60.0
 

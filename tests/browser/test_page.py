@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.http_server import PASSWORD, Server, job
-from tests.acceptance.runs import PATIENCE
+from pailot.testing.runs import PATIENCE
+from tests.support.http_server import PASSWORD, Server, job
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the page is not tested in a browser; enable that with: make browser"
@@ -40,6 +40,7 @@ OPTIONS = (
     "--disable-component-update",
     "--disable-sync",
 )
+PAGE_PATIENCE = 30  # seconds in which the page shows what it is told; a browser on a busy machine is slow
 CANARIES = (
     "<img src=x onerror=\"document.title='stolen'\">",
     "<script>document.title='stolen'</script>",
@@ -64,7 +65,7 @@ def page(request: pytest.FixtureRequest, server: Server) -> Iterator[Page]:
         context = started.chromium.launch_persistent_context(
             profile, executable_path=CHROMIUM, headless=True, args=list(OPTIONS), color_scheme=request.param
         )
-        context.set_default_timeout(PATIENCE * 1000)
+        context.set_default_timeout(PAGE_PATIENCE * 1000)
         made = context.new_page()
         wrong: list[str] = []
         made.on("pageerror", lambda error: wrong.append(str(error)))
@@ -86,6 +87,7 @@ def page(request: pytest.FixtureRequest, server: Server) -> Iterator[Page]:
 def test_from_a_waiting_job_to_the_one_that_holds_what_it_needs(page: Page, server: Server) -> None:
     held, waits = f"holds-{id(page)}", f"waits-{id(page)}"
     server.submit(job(held, "sleep 600").replace("cpu: 1", "cpu: 4"))
+    server.begun(held)
     server.submit(job(waits, "true").replace("cpu: 1", "cpu: 3"))
     page.goto(f"{server.url}/jobs")
     page.click(f"text={waits}")
@@ -182,7 +184,8 @@ def test_every_view_at_the_width_of_a_telephone(page: Page, server: Server, path
     page.set_viewport_size({"width": 1280, "height": 800})
 
 
-VIEWS = ("/jobs?all=1", "/jobs/admin~seen", *(f"/jobs/admin~seen/{tab}" for tab in ("tasks", "logs", "file", "plan", "events")))
+TABS = ("tasks", "logs", "timeline", "usage", "file", "plan", "events")
+VIEWS = ("/jobs?all=1", "/jobs/admin~seen", *(f"/jobs/admin~seen/{tab}" for tab in TABS))
 OTHER_VIEWS = ("/submit", "/cluster", "/account", "/admin", "/alerts")
 
 
@@ -214,7 +217,7 @@ def test_the_first_load_and_the_editor_are_small(page: Page, server: Server) -> 
     for path, waited in (("/jobs", "main .chips"), ("/submit?from=example", ".editor .cm-content")):
         sent: list[Any] = []
         with page.context.new_page() as other:
-            other.on("requestfinished", lambda each, sent=sent: sent.append(each))
+            other.on("requestfinished", sent.append)
             other.route("**/page/**", lambda route: route.continue_())  # routed requests bypass the browser's cache
             other.goto(f"{server.url}{path}")
             other.wait_for_selector(waited)
@@ -331,6 +334,8 @@ def test_a_foreign_user_sees_nothing_of_others(page: Page, server: Server) -> No
     assert done.returncode == 0, done.stderr
     assert "inner words" not in done.stdout
     assert done.stdout.count("403") == 4, done.stdout
+    # The share of a virtual cluster is kept from all others, and later jobs here ask for the whole machine.
+    assert server.ask("DELETE", "/virtual-clusters/closed").status < 300
 
 
 _FOREIGN = """

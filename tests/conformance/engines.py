@@ -45,7 +45,7 @@ def openpai() -> EngineUnderTest:
     import tempfile
     from pathlib import Path
 
-    from ..acceptance.servers import PASSWORD, Server
+    from ..support.servers import PASSWORD, Server
 
     folder = Path(tempfile.mkdtemp(prefix="pailot-server-"))
     server = Server(folder, PAILOT_CPUS="64", PAILOT_MEMORY_MB="64000")

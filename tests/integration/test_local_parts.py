@@ -27,7 +27,7 @@ from pailot.planning import Plan, plan
 from pailot.planning.private_values import secret_values
 from pailot.protocol import read
 
-from ..web import WebServer
+from ..support.web_server import WebServer
 
 # A process that does what it is told, line by line.
 OTHER = """

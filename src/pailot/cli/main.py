@@ -56,8 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         import gc
 
-        from . import streams
+        from . import quick_import, streams
 
+        quick_import.install()
         gc.disable()  # a command is over before collecting pays; the driver of a run switches it on again
         streams.prepare()
         status = main(sys.argv[1:])

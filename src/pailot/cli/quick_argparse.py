@@ -46,9 +46,9 @@ class _Options:
     """Takes what a command says to argparse, as far as it is simple."""
 
     def __init__(self) -> None:
-        self.named: dict[str, tuple[str, dict[str, Any]]] = {}
-        self.positional: list[tuple[str, dict[str, Any]]] = []
-        self.defaults: dict[str, Any] = {}
+        self.named: dict[str, tuple[str, dict[str, object]]] = {}
+        self.positional: list[tuple[str, dict[str, object]]] = []
+        self.defaults: dict[str, object] = {}
 
     def __getattr__(self, name: str) -> Any:
         raise _Unusual(name)

@@ -116,7 +116,7 @@ def connect(uri: str, rules: Rules = OWN_MACHINE) -> tuple[Any, str]:
         check_endpoint(address, rules)
     import fsspec
 
-    options: dict[str, Any] = {"skip_instance_cache": True}  # or new credentials in the environment would not be seen
+    options: dict[str, object] = {"skip_instance_cache": True}  # or new credentials in the environment would not be seen
     scheme = scheme_of(uri)
     if scheme == "oss":
         options |= {key: os.environ[name] for key, name in _OSS.items() if os.environ.get(name)}
@@ -133,7 +133,7 @@ def connect(uri: str, rules: Rules = OWN_MACHINE) -> tuple[Any, str]:
     return files, str(path)
 
 
-def _nobody(scheme: str) -> dict[str, Any]:
+def _nobody(scheme: str) -> dict[str, object]:
     """Options that make a driver act without credentials; otherwise it would take those of the machine."""
     if scheme == "s3":
         own = os.path.expanduser("~/.aws/credentials")  # of the job's Unix user

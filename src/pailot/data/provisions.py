@@ -269,7 +269,7 @@ def _kept(place: str, target: str) -> dict[str, Any]:
         return {}
 
 
-def _look(target: str) -> dict[str, Any]:
+def _look(target: str) -> dict[str, object]:
     found = os.stat(target)
     return {"look": [found.st_size, found.st_mtime_ns, found.st_ino]}
 

@@ -38,15 +38,16 @@ from .accounts import DEFAULT_CLUSTER
 from .alerts import Alerts, counted, seen_by
 from .batched_writer import Writer
 from .code import CodeStore, Quota
-from .dispatcher import QUEUED, SETTLING, Dispatcher, Entry, request_of
+from .dispatcher import QUEUED, SETTLING, SUBMITTED_BY, Dispatcher, Entry, log_job, request_of
 from .errors import BadRequest, Conflict, Forbidden, Invalid, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
 from .following import kept_after, predecessors_of, resolve
 from .log_searches import LogSearches
 from .logs import Log
-from .models import CapacityReport, Checked, ClusterRules, ClusterUse, Holder, Shares, Standing, TaskView
+from .models import CapacityReport, Checked, ClusterRules, ClusterUse, Holder, Shares, Standing, TaskView, TeamFigures
 from .notifications import Notices
 from .policy import Policy
 from .reading_pool import SMALL_TEXT, ReadingPool
+from .server_log import current_request
 from .submission import Reader, check_places, check_scripts, demand
 from .subscriptions import Watched
 from .unix_users import UnixUsers
@@ -241,6 +242,7 @@ class Team:
         except NameTaken:
             raise Conflict(f"Job {caller.name}~{plan.name} already exists.") from None
         self.submitted += 1
+        log_job("job submitted", record)
         self.floor.add(record, prepared)
         return record
 
@@ -256,7 +258,9 @@ class Team:
         plan, job = prepared.plan, prepared.job
         cpus, memory, gpus = demand(plan)
         number = new_id()
-        more: dict[str, Any] = {**kept_after(follows)}
+        more: dict[str, object] = {**kept_after(follows)}
+        if current_request.get():
+            more[SUBMITTED_BY] = current_request.get()
         if job.extras.notify_on:
             more["notify"] = sorted(job.extras.notify_on)
         if plan.options.hold_on_failure_minutes:
@@ -298,6 +302,7 @@ class Team:
         self.policy.check_change(caller, record)
         if entry is None or record.state in FINAL_JOB_STATES:
             return record
+        log_job("job to be stopped", record, request=current_request.get(), by=caller.name)
         return await self.floor.stop(entry, grace=grace, now=now)
 
     async def rerun(
@@ -394,7 +399,7 @@ class Team:
         record = await self.get(caller, job, details=True)
         return await self._read(self.store.jobs.config, record.id) or ""
 
-    async def plan(self, caller: Caller | None, job: str) -> dict[str, Any]:
+    async def plan(self, caller: Caller | None, job: str) -> dict[str, object]:
         """What was planned, as `pailot plan --json` prints it."""
         return await self._plan(await self.get(caller, job, details=True))
 
@@ -424,7 +429,7 @@ class Team:
         if attempt is not None and not 0 <= attempt < max(1, folder.attempts()):
             raise NoSuchJob(f"job {record.user}~{record.name} has no attempt {attempt}")
         shown = await asyncio.to_thread(lambda: describe(record, folder, plan, attempt))
-        more: dict[str, Any] = {"exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
+        more: dict[str, object] = {"exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
         follows = predecessors_of(record)
         if follows:
             more["after"] = [{"name": each.name, "on": each.on, "state": each.state or None} for each in follows]
@@ -434,7 +439,7 @@ class Team:
                 task["logs"], task["failedCommand"], task["usage"] = {}, None, None
         return {**shown, **more}
 
-    async def usage(self, caller: Caller | None, job: str, attempt: int | None = None) -> list[dict[str, Any]]:
+    async def usage(self, caller: Caller | None, job: str, attempt: int | None = None) -> list[dict[str, object]]:
         """What each task of an attempt (the latest) uses now, and its peaks; NoSuchJob for an attempt that never was."""
         record, number = await self._attempt_to_read(caller, job, attempt)
         plan = await self._plan(record)
@@ -442,7 +447,7 @@ class Team:
 
     async def task_usage(
         self, caller: Caller | None, job: str, role: str, index: int, attempt: int | None, points: int
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """What a task used over time."""
         record, number = await self._attempt_to_read(caller, job, attempt)
         plan = await self._plan(record)
@@ -720,30 +725,26 @@ class Team:
         self.floor.queue.resize(self.machine, shares, {name: rules.limits for name, rules in self.clusters.items()})
         self.floor.decide_soon()
 
-    def figures(self) -> dict[str, float]:
-        """Counters for /metrics: jobs by state, submissions, retries, queue length, keepers."""
-        states: dict[str, float] = {}
-        for entry in self.floor.entries.values():
-            key = f'jobs{{state="{entry.record.state}"}}'
-            states[key] = states.get(key, 0) + 1
-        queue = self.floor.queue
-        return {
-            **states,
-            **_amounts("resources", "", self.machine),
-            **_amounts("resources_used", "", queue.used()),
-            **{
-                key: value
-                for name in self.clusters
-                for key, value in _amounts("virtual_cluster_used", f'virtual_cluster="{name}",', queue.used_by(name)).items()
-            },
-            "submitted_total": self.submitted,
-            "started_total": self.floor.counts["started"],
-            "ended_total": self.floor.counts["ended"],
-            "preempted_total": self.floor.counts["preempted"],
-            "platform_retries_total": self.floor.counts["platformRetries"],
-            "keepers_replaced_total": self.floor.counts["keepers"],
-            "queue_length": sum(entry.phase == QUEUED for entry in self.floor.entries.values()),
-        }
+    def figures(self) -> TeamFigures:
+        """What is counted, for /metrics."""
+        entries = self.floor.entries.values()
+        states: dict[str, int] = {}
+        for entry in entries:
+            states[entry.record.state] = states.get(entry.record.state, 0) + 1
+        queue, counts = self.floor.queue, self.floor.counts
+        return TeamFigures(
+            states=states,
+            queued=sum(entry.phase == QUEUED for entry in entries),
+            submitted=self.submitted,
+            started=counts["started"],
+            ended=dict(self.floor.ends),
+            preempted=counts["preempted"],
+            platform_retries=counts["platformRetries"],
+            keepers_replaced=counts["keepers"],
+            total=_shares(self.machine),
+            used=_shares(queue.used()),
+            clusters={name: _shares(queue.used_by(name)) for name in self.clusters},
+        )
 
     async def shutdown(self, how: str = "hand-over") -> None:
         """End: `hand-over` leaves running jobs to the next server, `drain` waits for them, `stop-jobs` stops them."""
@@ -792,9 +793,9 @@ class Team:
     async def _record(self, job: str) -> JobRecord:
         return (await self._find(job))[1]
 
-    async def _plan(self, record: JobRecord) -> dict[str, Any]:
+    async def _plan(self, record: JobRecord) -> dict[str, object]:
         text = await self._read(self.store.jobs.plan, record.id)
-        found: dict[str, Any] = json.loads(text or "{}")
+        found: dict[str, object] = json.loads(text or "{}")
         return found
 
     async def _free_name(self, user: str, name: str) -> str:
@@ -832,11 +833,6 @@ class Team:
         if run_as:
             return os.path.join(self.home, "cache", f"unix-{run_as}")
         return os.path.join(self.settings.cache, "users", f"user-{quote(user, safe='')}")
-
-
-def _amounts(name: str, labels: str, of: Capacity) -> dict[str, float]:
-    amounts = {"cpu": of.cpu, "memory_mb": of.memory_mb, "gpu": of.gpu}
-    return {f'{name}{{{labels}resource="{resource}"}}': value for resource, value in amounts.items()}
 
 
 def _shares(of: Capacity) -> Shares:

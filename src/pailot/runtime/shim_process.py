@@ -8,12 +8,10 @@ import resource
 import signal
 import time
 
-from ..lifecycle.exit_classes import End, ExitClass
 from ..runfolder import layout
 from ..runfolder.atomic_json import DISK_FULL_STATUS, is_full, write_record
 from ..runfolder.records import TaskRecord
 from . import processes
-from .cgroups import Cgroup
 from .shim import FAILED, Shim
 
 TYPE_CHECKING = False
@@ -24,11 +22,9 @@ if TYPE_CHECKING:
 
 
 def prepare_forks() -> None:
-    """Do once what every shim would else do by itself after its fork; a millisecond for each of them."""
-    import bisect  # noqa: F401  # masking needs it where there is something to hide
-
-    for each in (Cgroup, End, ExitClass, TaskRecord):
-        each.make_now()
+    """Load once what every shim of a job with secrets would else load after its fork; a millisecond for each of them."""
+    import binascii  # noqa: F401  # masking needs both
+    import bisect  # noqa: F401
 
 
 def fork_shim() -> int:

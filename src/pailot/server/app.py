@@ -6,6 +6,7 @@ import asyncio
 import time
 
 from ..errors import PailotError
+from ..jobserver.server_log import current_request
 from ..protocol.problems import InvalidJob
 from .auditing import action_of, entry_of
 from .auth import NOBODY
@@ -53,6 +54,7 @@ class App:
         began = time.perf_counter()
         route: Route | None = None
         request = Request(site, scope, receive, {})
+        current_request.set(request.id)  # a request has a task, and so a context, of its own
         request.caller = NOBODY
         socket = Socket(request, receive, send)
         status = 101
@@ -108,6 +110,7 @@ class App:
             raw = scope["raw_path"].decode("latin-1")
             route, parameters = self.router.find(method, raw)
             request = Request(site, scope, receive, parameters)
+            current_request.set(request.id)  # a request has a task, and so a context, of its own
             request.caller = NOBODY
             if site.limiter:
                 headers = site.limiter.take("all", counted(request.client))

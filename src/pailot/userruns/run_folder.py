@@ -94,7 +94,7 @@ class JobFolder:
     def task(self, attempt: int, role: str, index: int) -> str:
         return layout.task_folder(self.attempt(attempt), role, index)
 
-    def record(self, name: str) -> dict[str, Any] | None:
+    def record(self, name: str) -> dict[str, object] | None:
         """A record by its name, or None; without what in it cannot be believed."""
         return sound(name, read_record(self.file(name)))
 

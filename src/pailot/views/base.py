@@ -66,7 +66,7 @@ class View:
         """Until the run is over; False when the time is up first."""
         raise NotImplementedError
 
-    def journal(self) -> list[dict[str, Any]]:
+    def journal(self) -> list[dict[str, object]]:
         """What happened so far, as `pailot events --json` prints it."""
         raise NotImplementedError
 

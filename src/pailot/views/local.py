@@ -50,7 +50,7 @@ class LocalView(View):
         self._asked = -ASK_SECONDS
         self._times: dict[tuple[str, int, int, int, str], tuple[int, LogIndex | None]] = {}
 
-    def record(self, attempt: int | None = None) -> dict[str, Any]:
+    def record(self, attempt: int | None = None) -> dict[str, object]:
         return queries.describe(self._row(), self.folder, attempt=attempt)
 
     def summary(self) -> Mapping[str, Any]:
@@ -108,7 +108,7 @@ class LocalView(View):
             self._asked = time.monotonic()
         return settle.recover(self.folder) is not None
 
-    def journal(self) -> list[dict[str, Any]]:
+    def journal(self) -> list[dict[str, object]]:
         return [event.to_json() for event in self.folder.events()]
 
     def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
@@ -307,7 +307,7 @@ class LocalRuns:
         roles = JobFolder(row.folder).plan().get("taskRoles", {}) if row is not None else {}
         return {role: node["instances"] for role, node in roles.items()}
 
-    def rows(self, states: Sequence[str], *, every: bool, everyone: bool) -> list[dict[str, Any]]:
+    def rows(self, states: Sequence[str], *, every: bool, everyone: bool) -> list[dict[str, object]]:
         """What `ps --json` prints, newest first: the latest ones, or every one; all of them are this user's."""
         index = queries.open_index()
         for row in index.unfinished():

@@ -107,7 +107,7 @@ class OpenpaiView(View):
         except NotFound as error:
             raise NoSuchRun(str(error), error.code) from None
 
-    def _blame(self, seen: JobSeen) -> dict[str, Any]:
+    def _blame(self, seen: JobSeen) -> dict[str, object]:
         """The task that decided, and the last lines of its log."""
         failed = [task for task in seen.tasks if task.state == "FAILED"]
         named = [task for task in seen.tasks if (task.role, task.index) == (seen.role, seen.index)]
@@ -131,7 +131,7 @@ class OpenpaiView(View):
             self._connections.pause(until - time.monotonic(), quit)
         return True
 
-    def _patiently(self, quit: Quit) -> dict[str, Any]:
+    def _patiently(self, quit: Quit) -> dict[str, object]:
         """The job, though the server may be away for a while or have enough of our questions."""
         away = time.monotonic()
         while True:
@@ -145,7 +145,7 @@ class OpenpaiView(View):
                     raise
             self._connections.pause(PATIENCE, quit)
 
-    def journal(self) -> list[dict[str, Any]]:
+    def journal(self) -> list[dict[str, object]]:
         return [{"at": time.time(), **event} for event in _between(None, self._seen(self._detail()))]
 
     def why(self) -> Why:
@@ -227,7 +227,7 @@ def _own_code(status: Mapping[str, Any], told: int | None) -> int | None:
     return own if isinstance(own, int) and told != 0 else told
 
 
-def _roles(seen: JobSeen) -> dict[str, Any]:
+def _roles(seen: JobSeen) -> dict[str, object]:
     return {
         role: {
             "tasks": [
@@ -248,7 +248,7 @@ def _roles(seen: JobSeen) -> dict[str, Any]:
     }
 
 
-def _between(before: JobSeen | None, seen: JobSeen) -> Iterator[dict[str, Any]]:
+def _between(before: JobSeen | None, seen: JobSeen) -> Iterator[dict[str, object]]:
     """What must have happened between two looks, in the words of our own journal."""
     was = {(task.role, task.index): task for task in before.tasks} if before and before.attempt == seen.attempt else {}
     if before is not None and seen.attempt > before.attempt:

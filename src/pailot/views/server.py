@@ -101,7 +101,7 @@ class ServerView(View):
                     continue  # the stream knows how long to be patient
         return not quit.is_set and self._wire.record(self.id)["state"] in FINAL_JOB_STATES
 
-    def journal(self) -> list[dict[str, Any]]:
+    def journal(self) -> list[dict[str, object]]:
         return self._asked(lambda: self._wire.journal(self.id), lambda plain: plain.journal())
 
     def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
@@ -391,7 +391,7 @@ class ServerRuns:
         whose = {} if everyone else {"username": self.connections.user}
         every = every or bool(states)
         limit = PAGE if every else 50
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[str, object]] = []
         while True:
             page = self.connections.mine.jobs(state=list(states), **whose, limit=limit, offset=len(rows), format="ps")
             rows += [_row(item) for item in page]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from pailot.store.server import BadValue, JobQuery, JobRecord, ServerStore, listing, new_id
-from tests.unit.store.listing_model import QUERIES, STEPS, listed
+from tests.support.listing_model import QUERIES, STEPS, listed
 
 
 @pytest.mark.parametrize("warm", [True, False], ids=["columns", "database"])

@@ -204,7 +204,7 @@ def _check_task_attempt(number: int, tasks: list[dict[str, Any]]) -> None:
         raise PailotError(f"--task-attempt: {subject} {f'attempts 0 to {most - 1}' if most else 'no attempt yet'}")
 
 
-def _location(view: View, which: Which, task: Mapping[str, Any], number: int) -> dict[str, Any]:
+def _location(view: View, which: Which, task: Mapping[str, Any], number: int) -> dict[str, object]:
     """Where a log is: the file on the machine that runs it, and its address."""
     last = (task.get("logs") or {}).get(which.stream)
     path = os.path.join(os.path.dirname(os.path.dirname(last)), str(number), which.stream) if last else None

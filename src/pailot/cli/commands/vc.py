@@ -64,9 +64,9 @@ def _check_there(client: Client, name: str, *, there: bool) -> None:
         raise PailotError(f"there is a virtual cluster '{name}' already; pailot vc set changes it")
 
 
-def _changes(args: Namespace) -> dict[str, Any]:
+def _changes(args: Namespace) -> dict[str, object]:
     """What the API is asked for: only what was named."""
-    changes: dict[str, Any] = {}
+    changes: dict[str, object] = {}
     if args.capacity is not None:
         changes["vcCapacity"] = _number("--capacity", args.capacity.removesuffix("%"))
     amounts = {"cpu": ("--cpus", args.cpus), "memory": ("--memory-mb", args.memory_mb), "gpu": ("--gpus", args.gpus)}

@@ -75,7 +75,7 @@ def full_name(request: Request) -> str:
     return name if "~" in name else f"{request.caller.username}~{name}"
 
 
-def _as_run(job: JobRecord) -> dict[str, Any]:
+def _as_run(job: JobRecord) -> dict[str, object]:
     held = held_tasks(JobFolder(job.folder)) if job.ended is None and job.more.get("hold") else 0
     return listed(job, held)
 
@@ -166,7 +166,7 @@ def _plain(text: str) -> str:
     return text
 
 
-def _listed(store: ServerStore, query: JobQuery, item: Callable[[JobRecord], dict[str, Any]]) -> bytes:
+def _listed(store: ServerStore, query: JobQuery, item: Callable[[JobRecord], dict[str, object]]) -> bytes:
     page = store.jobs.list(query)
     items = [item(job) for job in page.rows]
     return to_json({"totalCount": page.total, "data": items} if query.want_total else items)

@@ -136,7 +136,7 @@ async def job_logs(request: Request) -> Response:
     return stream(request, _job_events(of_tasks(team, caller, name, which, begin)))
 
 
-async def _job_events(told: AsyncIterator[tuple[list[dict[str, Any]], dict[str, str]]]) -> AsyncIterator[bytes]:
+async def _job_events(told: AsyncIterator[tuple[list[dict[str, object]], dict[str, str]]]) -> AsyncIterator[bytes]:
     mark = "{}"
     async for pieces, places in told:
         mark = json.dumps(places, separators=(",", ":"))
