@@ -47,6 +47,7 @@ CODES: dict[str, str] = {
     "masked-secrets": ERROR,
     "cannot-convert": ERROR,
     "job-limit": ERROR,
+    "library-secret": ERROR,
     "yaml-ambiguous": WARNING,
     "data-uri-string": WARNING,
     "deployment-unknown-role": WARNING,
