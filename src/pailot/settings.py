@@ -35,6 +35,12 @@ SETTINGS = (
     Setting(
         "log_rotate_mb", "Size at which a task's log goes on in a new file, the oldest being dropped; 0 for never.", 0, "number"
     ),
+    Setting("library_writers", "Who adds new names to a server's library: admins, or users.", "admins"),
+    Setting("data_cache", "Folder for data sets of the library that jobs share; empty: one of Pailot's own.", ""),
+    Setting(
+        "data_cache_mb", "Size to which data sets that no job uses are removed, the longest unused first.", 100_000, "number"
+    ),
+    Setting("data_cache_user", "With unix_users: the Unix user that fetches data sets for all; empty: each has a copy.", ""),
     Setting("library_cache_seconds", "How long a prerequisite from a URL is used without asking again.", 3600, "number"),
     Setting("cpus", "CPUs that this machine has for jobs: auto, or a number.", "auto", "amount"),
     Setting("memory_mb", "Memory that this machine has for jobs, in MB: auto, or a number.", "auto", "amount"),
@@ -193,6 +199,22 @@ class Settings:
     def cache(self) -> str:
         """Folder for what can be fetched again."""
         return _xdg(self._environment, "CACHE", ".cache")
+
+    @property
+    def data_folder(self) -> str:
+        """Folder for data sets of the library, with one folder for each kind of credentials that they were fetched with."""
+        named = str(self._values["data_cache"])
+        return os.path.abspath(os.path.expanduser(named)) if named else os.path.join(self.cache, "data")
+
+    @property
+    def own_data_folder(self) -> str:
+        """Where a user's own runs share data sets, fetched with what that user may read."""
+        return os.path.join(self.data_folder, "own")
+
+    @property
+    def data_bytes(self) -> int:
+        """To how much of it what no job uses is removed."""
+        return int(self._values["data_cache_mb"] * 1_000_000)
 
     def __getitem__(self, name: str) -> Any:
         """The value of a setting by its name."""
