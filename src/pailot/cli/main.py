@@ -21,6 +21,7 @@ COMMANDS = {
     "ps": "list runs",
     "show": "show a run and its tasks",
     "logs": "print what tasks printed; -f follows",
+    "top": "what tasks use now: processors, memory, GPUs",
     "wait": "wait until a run is over",
     "stop": "stop runs",
     "rerun": "run a job again",
@@ -55,8 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         import gc
 
-        from . import streams
+        from . import quick_import, streams
 
+        quick_import.install()
         gc.disable()  # a command is over before collecting pays; the driver of a run switches it on again
         streams.prepare()
         status = main(sys.argv[1:])

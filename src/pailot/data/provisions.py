@@ -15,7 +15,7 @@ from ..runfolder import layout
 from ..runfolder.careful_files import make_folders
 from ..runfolder.removing import remove_tree
 from .addresses import parse
-from .download import from_http, from_store, pour
+from .download import CachedCopy, from_http, from_store, pour
 from .folders import may_read, open_file, whoever_we_are
 from .location import Location, ProvideError, Unreachable
 from .rules import OWN_MACHINE, WEB
@@ -23,7 +23,6 @@ from .rules import OWN_MACHINE, WEB
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import Any
 
     from ..planning import Plan, Provision, RolePlan
     from ..progress import Progress
@@ -190,9 +189,9 @@ def _fetch(
         lock = _lock(f"{place}.lock")
         try:
             kept = _kept(place, target)
-            if kept and (kept["sha256"] == wanted if wanted else kept["fetched"] >= asked):
+            if kept is not None and (kept.sha256 == wanted if wanted else kept.fetched >= asked):
                 return target  # just what is needed, or brought while we waited
-            _bring(source, wanted, place, target, {} if wanted else kept, lambda total: Meter(what, total, tell), rules)
+            _bring(source, wanted, place, target, None if wanted else kept, lambda total: Meter(what, total, tell), rules)
         finally:
             os.close(lock)
     except OSError as error:
@@ -217,7 +216,7 @@ def _check_local(source: Location, path: str, wanted: str, rules: Rules) -> str:
 
 
 def _bring(
-    source: Location, wanted: str, place: str, target: str, kept: Mapping[str, Any], meter_of: MeterOf, rules: Rules
+    source: Location, wanted: str, place: str, target: str, kept: CachedCopy | None, meter_of: MeterOf, rules: Rules
 ) -> None:
     """Fetch into the cache, all or nothing; an old copy stays if it is still right, or if the source cannot be reached."""
     part = f"{place}.part"
@@ -227,17 +226,16 @@ def _bring(
         if news is None:
             return
         if wanted:
-            _check_sum(source, news["sha256"], wanted)
+            _check_sum(source, news.sha256, wanted)
         if os.path.isfile(part):
             os.chmod(part, 0o444)  # many tasks read it
         make_folders(place)
         if os.path.isdir(part) or os.path.isdir(target):
             _remove(target)
         os.rename(part, target)
-        news.update(_look(target), fetched=time())
-        _write_notes(place, news)
+        _write_notes(place, news.replace(look=_look(target), fetched=time()))
     except Unreachable:
-        if not kept:
+        if kept is None:
             raise
     finally:
         _remove(part)
@@ -263,24 +261,24 @@ def _lock(file: str) -> int:
     return descriptor
 
 
-def _kept(place: str, target: str) -> dict[str, Any]:
+def _kept(place: str, target: str) -> CachedCopy | None:
     """What is known about the copy in the cache, if it still is as it was brought."""
     try:
         with open(f"{place}.json", encoding="utf-8") as stream:
-            notes: dict[str, Any] = load(stream)
-        return notes if notes["look"] == _look(target)["look"] else {}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
+            kept = CachedCopy.from_json(load(stream))
+        return kept if kept.look == _look(target) else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
-def _look(target: str) -> dict[str, Any]:
+def _look(target: str) -> tuple[int, int, int]:
     found = os.stat(target)
-    return {"look": [found.st_size, found.st_mtime_ns, found.st_ino]}
+    return found.st_size, found.st_mtime_ns, found.st_ino
 
 
-def _write_notes(place: str, notes: Mapping[str, Any]) -> None:
+def _write_notes(place: str, notes: CachedCopy) -> None:
     with open(f"{place}.json.part", "w", encoding="utf-8") as stream:
-        dump(notes, stream)
+        dump(notes.to_json(), stream)
     os.replace(f"{place}.json.part", f"{place}.json")
 
 

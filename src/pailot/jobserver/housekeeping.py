@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio  # only a server comes here
-import sys
+import logging
 import time
 
 from ..data.data_sets import DataSets
 from ..runtime import defects
 from ..store import StoreError
+from . import server_log
 from .maintenance import collect
 from .server_home import data_folder
 
@@ -50,7 +51,7 @@ class Housekeeping:
             try:
                 await asyncio.to_thread(self.work)
             except StoreError as error:
-                sys.stderr.write(f"pailot: {error}\n")
+                server_log.note(server_log.SERVER, logging.ERROR, "housekeeping failed", error=str(error))
             except Exception as error:  # the next time may go better, and the server serves without
                 defects.note(error, "housekeeping")
             await asyncio.sleep(EVERY_SECONDS)

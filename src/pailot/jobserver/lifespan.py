@@ -7,6 +7,7 @@ import fcntl
 import os
 from contextlib import asynccontextmanager
 
+from ..engines.contract import EngineError
 from ..engines.preparation import gpus, machine
 from ..engines.registry import check, traits
 from ..library import Library
@@ -42,6 +43,8 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
     `shutdown` was called with another wish before. `team.store` is the store, for accounts and lists.
     """
     check(engine)
+    if not traits(engine).fits_server:
+        raise EngineError(f"the engine {engine} runs the jobs of one user; a server cannot use it yet")
     if settings["unix_users"] and not traits(engine).unix_users:
         raise BadSetting(f"unix_users: the engine {engine} cannot run tasks as Unix users; only local can")
     if settings["data_cache_user"] and not settings["unix_users"]:

@@ -25,6 +25,7 @@ from ..lifecycle.states import FINAL_JOB_STATES, WAITING
 from ..loading import shell_syntax
 from ..runfolder import layout
 from ..runfolder import logs as log_files
+from ..runfolder.log_search import roles_of
 from ..runfolder.removing import remove_tree
 from ..scheduling.capacity import Share
 from ..store.secrets import SecretBox
@@ -38,32 +39,36 @@ from .accounts import DEFAULT_CLUSTER
 from .alerts import Alerts, counted, seen_by
 from .batched_writer import Writer
 from .code import CodeStore, Quota
-from .dispatcher import QUEUED, SETTLING, Dispatcher, Entry, request_of
+from .dispatcher import QUEUED, SETTLING, SUBMITTED_BY, Dispatcher, Entry, log_job, request_of
 from .errors import BadRequest, Conflict, Forbidden, Invalid, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
 from .following import kept_after, predecessors_of, resolve
+from .log_searches import LogSearches
 from .logs import Log
-from .models import CapacityReport, Checked, ClusterRules, ClusterUse, Holder, Shares, Standing, TaskView
+from .models import CapacityReport, Checked, ClusterRules, ClusterUse, Holder, Shares, Standing, TaskView, TeamFigures
 from .notifications import Notices
 from .policy import Policy
 from .reading_pool import SMALL_TEXT, ReadingPool
 from .server_home import data_folder
+from .server_log import current_request
 from .submission import Reader, check_places, check_scripts, demand
 from .subscriptions import Watched
 from .unix_users import UnixUsers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
     from typing import Any, ParamSpec, TypeVar
 
     from ..library.entries import Entry as LibraryEntry
     from ..lifecycle.following import Predecessor
     from ..runfolder.journal import Event as JournalEvent
+    from ..runfolder.log_search import Wanted
     from ..scheduling.capacity import Capacity
     from ..scheduling.requests import Reason
     from ..settings import Settings
     from ..store.server import ServerStore
     from .alerts import Alert
+    from .log_searches import Told
     from .models import Caller, Event, JobDetail, LogPiece
     from .skus import Sku
     from .submission import Prepared
@@ -77,6 +82,9 @@ SHOWN = 200
 """Of the jobs that run, and of those that wait, at a glance."""
 LIBRARY = "library"
 """In `more` of a record: what of the server's library the job uses."""
+MOST_COUNTED = 1_000
+"""The tasks of a job that a list of jobs counts by state."""
+COUNTS_KEPT = 10_000
 ID_LENGTH = 16
 """Of the ids that `new_id` makes."""
 
@@ -105,12 +113,15 @@ class Team:
         self.unix = UnixUsers(settings["unix_users"], lambda name: getattr(store.accounts.user(name), "unix_user", None))
         self.writer = Writer(store, asyncio.get_running_loop())
         self.reading = ReadingPool()
+        self.searches = LogSearches()
         self.machine = machine
         self.clusters: dict[str, ClusterRules] = {DEFAULT_CLUSTER: ClusterRules()}
         self.skus: Mapping[str, Sku] = {}
         """The kinds of cells; where they are set, jobs can name no others."""
         self.skus_are_set = False
         self._alerts = Alerts()
+        self._task_states: dict[str, Mapping[str, int]] = {}
+        """Of jobs that are over, which stays so."""
         self.floor = Dispatcher(
             settings,
             store,
@@ -239,6 +250,7 @@ class Team:
         except NameTaken:
             raise Conflict(f"Job {caller.name}~{plan.name} already exists.") from None
         self.submitted += 1
+        log_job("job submitted", record)
         self.floor.add(record, prepared)
         return record
 
@@ -263,7 +275,9 @@ class Team:
         plan, job = prepared.plan, prepared.job
         cpus, memory, gpus = demand(plan)
         number = new_id()
-        more: dict[str, Any] = {**kept_after(follows)}
+        more: dict[str, object] = {**kept_after(follows)}
+        if current_request.get():
+            more[SUBMITTED_BY] = current_request.get()
         if job.extras.notify_on:
             more["notify"] = sorted(job.extras.notify_on)
         if plan.options.hold_on_failure_minutes:
@@ -307,6 +321,7 @@ class Team:
         self.policy.check_change(caller, record)
         if entry is None or record.state in FINAL_JOB_STATES:
             return record
+        log_job("job to be stopped", record, request=current_request.get(), by=caller.name)
         return await self.floor.stop(entry, grace=grace, now=now)
 
     async def rerun(
@@ -409,7 +424,7 @@ class Team:
         record = await self.get(caller, job, details=True)
         return await self._read(self.store.jobs.config, record.id) or ""
 
-    async def plan(self, caller: Caller | None, job: str) -> dict[str, Any]:
+    async def plan(self, caller: Caller | None, job: str) -> dict[str, object]:
         """What was planned, as `pailot plan --json` prints it."""
         return await self._plan(await self.get(caller, job, details=True))
 
@@ -439,7 +454,7 @@ class Team:
         if attempt is not None and not 0 <= attempt < max(1, folder.attempts()):
             raise NoSuchJob(f"job {record.user}~{record.name} has no attempt {attempt}")
         shown = await asyncio.to_thread(lambda: describe(record, folder, plan, attempt))
-        more: dict[str, Any] = {"exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
+        more: dict[str, object] = {"exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
         follows = predecessors_of(record)
         if follows:
             more["after"] = [{"name": each.name, "on": each.on, "state": each.state or None} for each in follows]
@@ -449,7 +464,7 @@ class Team:
                 task["logs"], task["failedCommand"], task["usage"] = {}, None, None
         return {**shown, **more}
 
-    async def usage(self, caller: Caller | None, job: str, attempt: int | None = None) -> list[dict[str, Any]]:
+    async def usage(self, caller: Caller | None, job: str, attempt: int | None = None) -> list[dict[str, object]]:
         """What each task of an attempt (the latest) uses now, and its peaks; NoSuchJob for an attempt that never was."""
         record, number = await self._attempt_to_read(caller, job, attempt)
         plan = await self._plan(record)
@@ -457,7 +472,7 @@ class Team:
 
     async def task_usage(
         self, caller: Caller | None, job: str, role: str, index: int, attempt: int | None, points: int
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """What a task used over time."""
         record, number = await self._attempt_to_read(caller, job, attempt)
         plan = await self._plan(record)
@@ -505,6 +520,26 @@ class Team:
         entry = self.floor.entries.get(number)
         in_line = entry is not None and entry.phase == QUEUED and entry.record.state == WAITING
         return self.floor.wait_reason(entry) if entry is not None and in_line else None
+
+    def task_states(self, record: JobRecord) -> Mapping[str, int] | None:
+        """How many tasks of a job are in each state; None for a job with very many. For a thread beside the loop."""
+        known = self._task_states.get(record.id)
+        if known is not None:
+            return known
+        if record.state == WAITING and record.started is None:
+            return {WAITING: record.tasks}
+        if record.tasks > MOST_COUNTED:
+            return None
+        plan = json.loads(self.store.jobs.plan(record.id) or "{}")
+        counts: dict[str, int] = {}
+        for tasks in job_history.detail(record, plan, None).roles.values():
+            for task in tasks:
+                counts[task.state] = counts.get(task.state, 0) + 1
+        if record.state in FINAL_JOB_STATES:
+            if len(self._task_states) >= COUNTS_KEPT:
+                self._task_states.clear()
+            self._task_states[record.id] = counts
+        return counts
 
     def line(self, caller: Caller) -> tuple[list[Holder], list[tuple[Holder, Reason]]]:
         """The jobs that hold a part of the machine, the largest first, and those that wait, in line; at most `SHOWN` of each.
@@ -570,6 +605,14 @@ class Team:
         over = record.state in FINAL_JOB_STATES or number < folder.attempts() - 1
         ended = over or os.path.exists(os.path.join(path, layout.EXIT))
         return Log(record.id, path, stream, number, chosen, ended=ended)
+
+    async def search_logs(self, caller: Caller | None, job: str, wanted: Wanted, limit: int) -> AsyncGenerator[Told, None]:
+        """Lines of a job's logs, in batches, and at last how the search ended. Raises BadRequest for a pattern that is none."""
+        record = await self.get(caller, job, details=True)
+        roles = roles_of(await self._plan(record))
+        found = self.searches.run(caller.name if caller else "", record.folder, roles, wanted, limit)
+        await anext(found)  # which tells a wrong pattern
+        return found
 
     # Following
 
@@ -707,30 +750,26 @@ class Team:
         self.floor.queue.resize(self.machine, shares, {name: rules.limits for name, rules in self.clusters.items()})
         self.floor.decide_soon()
 
-    def figures(self) -> dict[str, float]:
-        """Counters for /metrics: jobs by state, submissions, retries, queue length, keepers."""
-        states: dict[str, float] = {}
-        for entry in self.floor.entries.values():
-            key = f'jobs{{state="{entry.record.state}"}}'
-            states[key] = states.get(key, 0) + 1
-        queue = self.floor.queue
-        return {
-            **states,
-            **_amounts("resources", "", self.machine),
-            **_amounts("resources_used", "", queue.used()),
-            **{
-                key: value
-                for name in self.clusters
-                for key, value in _amounts("virtual_cluster_used", f'virtual_cluster="{name}",', queue.used_by(name)).items()
-            },
-            "submitted_total": self.submitted,
-            "started_total": self.floor.counts["started"],
-            "ended_total": self.floor.counts["ended"],
-            "preempted_total": self.floor.counts["preempted"],
-            "platform_retries_total": self.floor.counts["platformRetries"],
-            "keepers_replaced_total": self.floor.counts["keepers"],
-            "queue_length": sum(entry.phase == QUEUED for entry in self.floor.entries.values()),
-        }
+    def figures(self) -> TeamFigures:
+        """What is counted, for /metrics."""
+        entries = self.floor.entries.values()
+        states: dict[str, int] = {}
+        for entry in entries:
+            states[entry.record.state] = states.get(entry.record.state, 0) + 1
+        queue, counts = self.floor.queue, self.floor.counts
+        return TeamFigures(
+            states=states,
+            queued=sum(entry.phase == QUEUED for entry in entries),
+            submitted=self.submitted,
+            started=counts["started"],
+            ended=dict(self.floor.ends),
+            preempted=counts["preempted"],
+            platform_retries=counts["platformRetries"],
+            keepers_replaced=counts["keepers"],
+            total=_shares(self.machine),
+            used=_shares(queue.used()),
+            clusters={name: _shares(queue.used_by(name)) for name in self.clusters},
+        )
 
     async def shutdown(self, how: str = "hand-over") -> None:
         """End: `hand-over` leaves running jobs to the next server, `drain` waits for them, `stop-jobs` stops them."""
@@ -779,9 +818,9 @@ class Team:
     async def _record(self, job: str) -> JobRecord:
         return (await self._find(job))[1]
 
-    async def _plan(self, record: JobRecord) -> dict[str, Any]:
+    async def _plan(self, record: JobRecord) -> dict[str, object]:
         text = await self._read(self.store.jobs.plan, record.id)
-        found: dict[str, Any] = json.loads(text or "{}")
+        found: dict[str, object] = json.loads(text or "{}")
         return found
 
     async def _free_name(self, user: str, name: str) -> str:
@@ -823,11 +862,6 @@ class Team:
         if run_as:
             return os.path.join(self.home, "cache", f"unix-{run_as}")
         return os.path.join(self.settings.cache, "users", f"user-{quote(user, safe='')}")
-
-
-def _amounts(name: str, labels: str, of: Capacity) -> dict[str, float]:
-    amounts = {"cpu": of.cpu, "memory_mb": of.memory_mb, "gpu": of.gpu}
-    return {f'{name}{{{labels}resource="{resource}"}}': value for resource, value in amounts.items()}
 
 
 def _shares(of: Capacity) -> Shares:

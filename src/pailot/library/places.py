@@ -279,7 +279,9 @@ def _fetch(url: str) -> str | None:
         import fsspec
     except ImportError:
         scheme = url.partition(":")[0]
-        raise LibraryError(f"{url}: to read {scheme}:// install fsspec: pip install 'pailot[storage]'") from None
+        from ..install_lines import install_line
+
+        raise LibraryError(f"{url}: to read {scheme}:// install fsspec: {install_line('storage')}") from None
     try:
         with fsspec.open(url, "rb") as stream:
             data: bytes = stream.read(LARGEST + 1)

@@ -132,7 +132,7 @@ def _run(
     plugin: str,
     name: str,
     path: tuple[str | int, ...],
-    prerequisite: dict[str, Any],
+    prerequisite: dict[str, object],
     renderer: Renderer,
 ) -> None:
     rendered = {key: _deep(value, renderer) for key, value in prerequisite.items()}
@@ -150,7 +150,7 @@ def _run(
     expansion.add(name, steps)
 
 
-def _steps(plugin: str, prerequisite: dict[str, Any]) -> Steps:
+def _steps(plugin: str, prerequisite: dict[str, object]) -> Steps:
     """What a plugin makes of a prerequisite; a defect in an installed plugin is reported, not raised."""
     if plugin in BUILTIN_PLUGINS:
         return find(plugin)(**prerequisite)

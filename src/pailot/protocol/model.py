@@ -130,7 +130,7 @@ class Secrets:
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = dict(values)
 
-    def reveal(self) -> dict[str, Any]:
+    def reveal(self) -> dict[str, object]:
         """The values in clear, for the one place that inserts or encrypts them."""
         return dict(self._values)
 

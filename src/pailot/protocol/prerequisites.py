@@ -179,9 +179,9 @@ def unknown_requirements(own: Iterable[Prerequisite], shelf: Shelf) -> Iterable[
                 yield shelf.missing(name, (*each.path, "require", position))
 
 
-def scope_of(role: TaskRole, needed: Sequence[Prerequisite], shelf: Shelf, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def scope_of(role: TaskRole, needed: Sequence[Prerequisite], shelf: Shelf, parameters: Mapping[str, Any]) -> dict[str, object]:
     """What the templates of a role can name."""
-    scope: dict[str, Any] = {"$parameters": parameters}
+    scope: dict[str, object] = {"$parameters": parameters}
     listed = [each for name in role.listed for each in shelf.named(name)]
     by_name = {each.name: each.fields for each in needed if each.type != "dockerimage"}
     if by_name:
@@ -197,9 +197,9 @@ def scope_of(role: TaskRole, needed: Sequence[Prerequisite], shelf: Shelf, param
     return scope
 
 
-def own_parameters(each: Prerequisite, by_name: Mapping[str, Prerequisite], allowance: limits.Allowance) -> dict[str, Any]:
+def own_parameters(each: Prerequisite, by_name: Mapping[str, Prerequisite], allowance: limits.Allowance) -> dict[str, object]:
     """What `this.parameters` is in a prerequisite: its own keys, then those of what it requires."""
-    merged: dict[str, Any] = {}
+    merged: dict[str, object] = {}
     waiting, seen = [each], {each.name}
     for current in waiting:  # it grows meanwhile
         # Credentials are for the registry alone.

@@ -175,7 +175,7 @@ def _bound(value: int | None) -> int:
     return -1 if value is None else value
 
 
-def _options(options: Options) -> dict[str, Any]:
+def _options(options: Options) -> dict[str, object]:
     return {
         "maxRunSeconds": options.max_run_seconds,
         "graceSeconds": options.grace_seconds,

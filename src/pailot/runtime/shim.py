@@ -72,7 +72,7 @@ class Shim:
         self.kept: frozenset[int] = frozenset()
         self.terminated = False
         self.reading: script_reading.Reading | None = None
-        self.failed_at: dict[str, dict[str, Any]] = {}
+        self.failed_at: dict[str, dict[str, object]] = {}
         """By script: the lines of the command that ended it, where that is known."""
         self.exports = -1
         self.exports_path = ""

@@ -14,7 +14,6 @@ from .toolkit.http import Response, json_response
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from ..errors import PailotError
     from ..problem import Problem
@@ -55,7 +54,7 @@ def response_of(error: PailotError) -> Response:
             answer = Response(b"", 204)
             answer.headers = list(error.headers)  # no content, so neither its kind nor its length
             return answer
-        body: dict[str, Any] = {"code": error.code, "message": error.message} if error.code else {"message": error.message}
+        body: dict[str, object] = {"code": error.code, "message": error.message} if error.code else {"message": error.message}
         return json_response(body, error.status, error.headers)
     if isinstance(error, accounts.TooManyFailures):
         wait = [(b"retry-after", b"%d" % max(1, round(error.seconds)))]

@@ -122,7 +122,7 @@ class LocalEngine(Engine):
             wrapper = sandbox([attempt.folder, attempt.checkpoints, *dict.fromkeys(works)], owner.user if owner else None)
         self.shown = seen
         inside = bool(wrapper) or self.traits.own_filesystem
-        if len(tasks) > 1:
+        if len(tasks) > 1 and attempt.context.hidden:
             prepare_forks()
         if not self.context.many_runs:
             gc.freeze()  # or each shim would soon copy all the memory that it shares with us

@@ -182,7 +182,8 @@ class SlurmEngine(Engine):
         made = payload.build(attempt, asked.components, places, provided, around, seen=seen)
         public, private = private_part.split(made, attempt)
         self.private = private_part.seal(private, attempt)
-        private_part.write_own(attempt.folder, layout.PAYLOAD, json.dumps({**public, "script": asked.script}).encode())
+        told = public.replace(script=asked.script).to_json()
+        private_part.write_own(attempt.folder, layout.PAYLOAD, json.dumps(told).encode())
 
     def _fill_channels(
         self, attempt: Attempt, own: Mapping[tuple[str, int], ml_mounts.View], stopped: Callable[[], bool]
@@ -336,7 +337,7 @@ class SlurmEngine(Engine):
         if self.unshared is not None and not self.over and seen is not None and seen.state == "RUNNING":
             self.unshared.keep_mirror(self.job, self)
 
-    def _heard(self, entry: dict[str, Any], *, known: bool = False) -> None:
+    def _heard(self, entry: Mapping[str, Any], *, known: bool = False) -> None:
         """Take in an event; what another driver has told already is not told again."""
         kind = entry["event"]
         if kind == "began":

@@ -7,8 +7,9 @@ import { go } from "../lib/router.js";
 import { Ago, Ask, Copy, State, Trouble, useClock, useLoaded } from "../lib/ui.js";
 import { language, stateWord, t } from "../lib/words.js";
 import { Logs } from "./logs.js";
+import { Tasks } from "./tasks.js";
 
-const TABS = ["", "tasks", "logs", "file", "plan", "events"];
+const TABS = ["", "tasks", "logs", "timeline", "usage", "file", "plan", "events"];
 const OVER = ["SUCCEEDED", "FAILED", "STOPPED"];
 const MOST_DOTS = 200;
 
@@ -79,12 +80,26 @@ export function Job({ me, job, tab, more }) {
     ${error && html`<${Trouble} error=${error} />`}
     <nav class="tabs" aria-label=${run.name}>${TABS.map((each) => html`<a href=${each ? `${here}/${each}` : here} aria-current=${tab === each ? "page" : undefined}>${t(each || "overview")}</a>`)}</nav>
     ${tab === "" && html`<${Overview} run=${run} why=${why.value} here=${here} path=${path} now=${now} />`}
-    ${tab === "tasks" && html`<${Tasks} run=${run} here=${here} now=${now} />`}
+    ${tab === "tasks" && html`<${Tasks} run=${run} path=${path} here=${here} now=${now} />`}
+    ${(tab === "timeline" || tab === "usage") && html`<${Drawn} name=${tab} run=${run} path=${path} here=${here} now=${now} />`}
     ${tab === "logs" && html`<${Logs} run=${run} path=${path} here=${here} role=${more[0]} index=${Number(more[1] ?? 0)} key=${`${more[0]}:${more[1]}`} />`}
     ${tab === "file" && html`<${TextOf} load=${() => send("GET", `${path}/config?format=text`).then((each) => each.text())} />`}
     ${tab === "plan" && html`<${Plan} path=${path} />`}
     ${tab === "events" && html`<${Events} path=${path} state=${run.state} />`}
     ${asking && html`<${Ask} question=${t(asking === "stop" ? "confirmStop" : "confirmRemove", job)} onYes=${() => actions[/** @type {"stop" | "remove"} */ (asking)]()} onNo=${() => setAsking("")} />`}`;
+}
+
+/** Tabs with drawings are loaded when they are first looked at. */
+const DRAWN = /** @type {Record<string, () => Promise<any>>} */ ({
+  timeline: async () => (await import("./timeline.js")).Timeline,
+  usage: async () => (await import("./usage.js")).Usage,
+});
+
+/** @param {{name: string, [key: string]: any}} props */
+function Drawn({ name, ...props }) {
+  const part = useLoaded(async () => ({ name, view: await DRAWN[name]() }), [name]);
+  if (part.error) return html`<${Trouble} error=${part.error} retry=${part.reload} />`;
+  return part.value?.name === name ? html`<${part.value.view} ...${props} />` : html`<p class="soft">${t("loading")}</p>`;
 }
 
 /** @param {string} path @param {string} user */
@@ -126,20 +141,6 @@ export const Waiting = ({ reason, now }) => html`<div>
   ${reason.position > 0 && html`<p>${t("position", reason.position, reason.length)}</p>`}
   ${reason.holders.length > 0 && html`<h2>${t("holders")}</h2><ul>${reason.holders.map((/** @type {any} */ each) => html`<li><a href=${`/jobs/${encodeURIComponent(each.job)}`}><bdi>${each.job}</bdi></a> <span class="soft">${amounts(each)} ${each.since ? t("since", duration(now - each.since)) : ""}</span></li>`)}</ul>`}
 </div>`;
-
-/** @param {{run: any, here: string, now: number}} props */
-function Tasks({ run, here, now }) {
-  const heads = [t("task"), t("state"), t("attempt"), t("exit"), t("host"), t("ran"), t("reason"), ""];
-  return html`<div class="grid tasks" role="table" aria-label=${t("tasks")}>
-    <div role="row" class="head">${heads.map((each) => html`<span role="columnheader">${each}</span>`)}</div>
-    ${tasksOf(run).map((task) => html`<div role="row" key=${`${task.role}:${task.index}`}>
-      <span role="cell"><bdi>${task.role}:${task.index}</bdi></span><span role="cell"><${State} state=${task.state} /></span>
-      <span role="cell">${task.attempts || ""}</span><span role="cell">${task.exitCode ?? ""}</span><span role="cell">${task.host ?? ""}</span>
-      <span role="cell">${task.started ? duration((task.ended ? task.ended * 1000 : now) - task.started * 1000) : ""}</span>
-      <span role="cell" class="soft" title=${task.reason ?? ""}>${task.reason ?? ""}</span>
-      <span role="cell"><a href=${`${here}/logs/${encodeURIComponent(task.role)}/${task.index}`}>${t("logs")}</a></span>
-    </div>`)}</div>`;
-}
 
 /** @param {{load: () => Promise<string>}} props */
 function TextOf({ load }) {

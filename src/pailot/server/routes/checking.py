@@ -13,8 +13,6 @@ from ..toolkit.routing import Query, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ...jobserver.models import Checked
     from ...problem import Problem
     from ..toolkit.http import Request, Response
@@ -87,6 +85,6 @@ async def _checked(request: Request) -> Checked:
     return await request.site.team.check(request.caller.must(), text, secrets_of=secrets_of, **asked)
 
 
-def _warnings(checked: Checked) -> list[dict[str, Any]]:
+def _warnings(checked: Checked) -> list[dict[str, object]]:
     found: tuple[Problem, ...] = checked.prepared.plan.warnings
     return [each.to_marks() for each in found]

@@ -15,8 +15,6 @@ from ..toolkit.routing import BROWSER, OPEN, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ...jobserver.accounts import Account
     from ...jobserver.sessions import Opened
     from ..toolkit.http import Headers, Request, Response
@@ -112,7 +110,7 @@ async def revoke_all(request: Request) -> Response:
     return json_response({"message": f"{count} sessions and log-ins ended"}, headers=_cookie(request, None))
 
 
-def _about(account: Account) -> dict[str, Any]:
+def _about(account: Account) -> dict[str, object]:
     clusters = list(account.virtual_clusters)
     return {"user": account.username, "admin": account.admin, "virtualClusters": clusters, "email": account.email}
 
