@@ -18,8 +18,8 @@ import pytest
 
 from pailot.data.data_sets import DataSets
 
-from ..web import WebServer
-from .http_server import PASSWORD, Answer, Server, job
+from ..support.http_server import PASSWORD, Answer, Server, job
+from ..support.web_server import WebServer
 
 GREETER = """\
 # how to greet
