@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from ..install_lines import install_line
 from ..values import Value
 from . import oss
 from .addresses import NotAllowed, parse, refusal
@@ -93,11 +94,11 @@ def check_driver(uri: str) -> None:
     try:
         import fsspec
     except ImportError:
-        raise DataError(f"{missing}: pip install 'pailot[{EXTRAS.get(scheme, 'storage')}]'") from None
+        raise DataError(f"{missing}: {install_line(EXTRAS.get(scheme, 'storage'))}") from None
     try:
         fsspec.get_filesystem_class(scheme)
     except ImportError as error:
-        how = f"pip install 'pailot[{EXTRAS[scheme]}]'" if scheme in EXTRAS else str(error)
+        how = install_line(EXTRAS[scheme]) if scheme in EXTRAS else str(error)
         raise DataError(f"{missing}: {how}") from None
     except ValueError:
         raise DataError(f"{shown(uri)}: there is no driver for {scheme}://") from None
@@ -159,7 +160,7 @@ def failure(uri: str, error: BaseException) -> DataError:
         come = f"; its credentials come from {hint}" if hint else ""
         return Denied(f"{where}: access is denied ({words}){come}")
     if isinstance(error, ImportError):
-        return DataError(f"{where}: {words}: pip install 'pailot[{EXTRAS.get(scheme, 'storage')}]'")
+        return DataError(f"{where}: {words}: {install_line(EXTRAS.get(scheme, 'storage'))}")
     return Silent(f"{where}: {words}")
 
 

@@ -9,6 +9,7 @@ from . import careful_files, layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 _PRIVATE = 0o600  # records name files, hosts and commands of their owner
@@ -26,7 +27,7 @@ def is_full(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def write_record(path: str, data: dict[str, Any], *, durable: bool = True) -> None:
+def write_record(path: str, data: Mapping[str, Any], *, durable: bool = True) -> None:
     """Put the data there as JSON, in one step: readers see the old record or the new one.
 
     A durable record outlives a power failure as well; any other outlives every process.

@@ -426,7 +426,7 @@ class ServerRuns:
                 return
 
 
-def _switches(query: Mapping[str, Any]) -> dict[str, Any]:
+def _switches(query: Mapping[str, Any]) -> dict[str, object]:
     return {key: str(value).lower() if isinstance(value, bool) else value for key, value in query.items()}
 
 

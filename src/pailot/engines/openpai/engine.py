@@ -261,6 +261,6 @@ def _as_sent(text: str, name: str, chosen: Mapping[str, str]) -> str:
     return dump(root)
 
 
-def _begun_with(words: str, role: dict[str, Any]) -> dict[str, Any]:
+def _begun_with(words: str, role: Mapping[str, Any]) -> dict[str, Any]:
     first, *others = role["commands"]
     return {**role, "commands": [f"{words}{first}", *others]}

@@ -377,7 +377,7 @@ class Keeper:
 
     # Orders
 
-    def _obey(self, order: dict[str, Any], documents: list[str]) -> None:
+    def _obey(self, order: Mapping[str, Any], documents: list[str]) -> None:
         what, job = order["do"], order.get("id", "")
         running = self.jobs.get(job)
         if what == "start":
@@ -402,7 +402,7 @@ class Keeper:
         elif what == "abort":
             self._end(running, order["reason"], defect=True)
 
-    def _start(self, job: str, order: dict[str, Any], documents: list[str]) -> None:
+    def _start(self, job: str, order: Mapping[str, Any], documents: list[str]) -> None:
         running = self.jobs[job] = Running(self, job)
         running.request = order.get("request", "")
         folder = JobFolder(order["folder"], durable=False, reserve=self.home)
@@ -590,5 +590,5 @@ def _many_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _plain(event: Event) -> dict[str, Any]:
+def _plain(event: Event) -> dict[str, object]:
     return {key: value for key, value in json.loads(json.dumps(event.to_json())).items() if key != "event"}
