@@ -151,7 +151,6 @@ ARGUMENTS: dict[str, list[str]] = {
     "why": ["evil", "--json evil", "$'\\e]0;x\\a'"],
     "events": ["evil", "--json evil"],
     "top": ["", "evil", "--json evil", "$'\\e]0;x\\a'"],
-    "audit": ["--server http://127.0.0.1:1 --since $'\\e'"],
     "wait": ["evil", "--json evil"],
     "stop": ["evil", "$'\\e]0;x\\a'"],
     "library": ["list", "add invalid.yaml", "show $'\\e'"],

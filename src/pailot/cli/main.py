@@ -44,7 +44,7 @@ COMMANDS = {
     "vc": "virtual clusters of a server",
     "audit": "who did what on a server, for its administrators",
     "doctor": "check this machine, and say what to do",
-    "library": "list, show, add and remove shared prerequisites",
+    "library": "list, search, show, add and remove shared prerequisites and data sets",
     "web": "open a server's web page, signed in",
     "serve": "serve OpenPAI's REST API to a team",
     "completion": "print a completion script for bash, zsh or fish",

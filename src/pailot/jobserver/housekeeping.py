@@ -6,10 +6,12 @@ import asyncio  # only a server comes here
 import logging
 import time
 
+from ..data.data_sets import DataSets
 from ..runtime import defects
 from ..store import StoreError
 from . import server_log
 from .maintenance import collect
+from .server_home import data_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ class Housekeeping:
         self.store.jobs.warm()
         collect(self.store, self.settings.home, time.time(), keep_days=float(self.settings["keep_days"]))
         self.store.jobs.warm()  # what is gone takes no more memory
+        shared = data_folder(self.settings)
+        if shared:
+            DataSets(shared).evict(self.settings.data_bytes)
 
     async def _run(self) -> None:
         while True:

@@ -20,6 +20,7 @@ from urllib.parse import quote
 from ..data import server_rules
 from ..engines.contract import LaunchContext
 from ..engines.registry import traits
+from ..library.content import content_of
 from ..lifecycle.states import FINAL_JOB_STATES, WAITING
 from ..loading import shell_syntax
 from ..runfolder import layout
@@ -48,6 +49,7 @@ from .notifications import Notices
 from .policy import Policy
 from .reading_pool import SMALL_TEXT, ReadingPool
 from .server_log import current_request
+from .server_home import data_folder
 from .submission import Reader, check_places, check_scripts, demand
 from .subscriptions import Watched
 from .unix_users import UnixUsers
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
     from typing import Any, ParamSpec, TypeVar
 
+    from ..library.entries import Entry as LibraryEntry
     from ..lifecycle.following import Predecessor
     from ..runfolder.journal import Event as JournalEvent
     from ..runfolder.log_search import Wanted
@@ -80,6 +83,8 @@ SHOWN = 200
 MOST_COUNTED = 1_000
 """The tasks of a job that a list of jobs counts by state."""
 COUNTS_KEPT = 10_000
+LIBRARY = "library"
+"""In `more` of a record: what of the server's library the job uses."""
 ID_LENGTH = 16
 """Of the ids that `new_id` makes."""
 
@@ -98,6 +103,7 @@ class Team:
         environment: Mapping[str, str],
     ) -> None:
         self.settings, self.store, self.reader, self.engine = settings, store, reader, engine
+        self.library = reader.library
         self.home = settings.home
         self.policy = Policy(open_to_all=bool(settings["open"]))
         self.code = CodeStore(self.home, Quota(int(settings["code_quota_mb"] * 1_000_000), int(settings["code_quota_files"])))
@@ -224,6 +230,8 @@ class Team:
         self._check_skus(prepared)
         check_places(prepared.job, plan, prepared.private.secrets, self.rules)
         self.unix.check(caller.name)
+        if self.settings["data_cache_user"] and self.unix.of(caller.name) == self.settings["data_cache_user"]:
+            raise Forbidden("tasks cannot run as the Unix user that fetches data sets for all (data_cache_user)")
 
     async def _keep(
         self, caller: Caller, prepared: Prepared, *, code: str | None, submit_from: str, after: Sequence[str] = ()
@@ -238,13 +246,22 @@ class Team:
         record = self._new_record(caller, prepared, code=code, submit_from=submit_from, follows=follows)
         sealed = prepared.sealed(self.box, record.id)
         try:
-            await self.writer.do(lambda: self.store.jobs.add(record, prepared.source, prepared.plan_text, sealed))
+            await self.writer.do(lambda: self._add(record, prepared, sealed))
         except NameTaken:
             raise Conflict(f"Job {caller.name}~{plan.name} already exists.") from None
         self.submitted += 1
         log_job("job submitted", record)
         self.floor.add(record, prepared)
         return record
+
+    def data_content(self, entry: LibraryEntry) -> list[dict[str, Any]]:
+        """Where the content of a data set lies, for each of its addresses."""
+        return content_of(entry, data_folder(self.settings))
+
+    def _add(self, record: JobRecord, prepared: Prepared, sealed: bytes | None) -> None:
+        self.store.jobs.add(record, prepared.source, prepared.plan_text, sealed)
+        if prepared.library:
+            self.library.note_uses(prepared.library, record.submitted)
 
     def _new_record(
         self,
@@ -265,6 +282,8 @@ class Team:
             more["notify"] = sorted(job.extras.notify_on)
         if plan.options.hold_on_failure_minutes:
             more["hold"] = True
+        if prepared.library:
+            more[LIBRARY] = dict(prepared.library)
         return JobRecord(
             number,
             caller.name,
@@ -334,7 +353,13 @@ class Team:
         prepared = await self.reading.read(
             caller.name,
             lambda: self.reader.prepare(
-                text, caller.name, name=chosen, secrets=secrets, with_code=record.code is not None, kept=kept
+                text,
+                caller.name,
+                name=chosen,
+                secrets=secrets,
+                with_code=record.code is not None,
+                kept=kept,
+                library=record.more.get(LIBRARY),
             ),
         )
         await self._check_scripts(caller, prepared)
@@ -809,7 +834,8 @@ class Team:
         text = self.store.jobs.config(record.id) or ""
         sealed = self.store.jobs.secrets(record.id)
         kept = Kept.opened(self.box.open_all(record.id, sealed)) if sealed is not None else Kept()
-        return self.reader.prepare(text, record.user, with_code=record.code is not None, kept=kept)
+        library = record.more.get(LIBRARY)
+        return self.reader.prepare(text, record.user, with_code=record.code is not None, kept=kept, library=library)
 
     def _context(self, record: JobRecord, prepared: Prepared) -> LaunchContext:
         run_as = self.unix.of(record.user)
@@ -826,6 +852,9 @@ class Team:
             code=self.code.tree(record.code) if record.code else "",
             run_as=run_as,
             rules=self.rules,
+            data_folder=data_folder(self.settings),
+            data_bytes=self.settings.data_bytes,
+            data_user=self.settings["data_cache_user"],
         )
 
     def _cache(self, user: str, run_as: str) -> str:

@@ -195,3 +195,18 @@ class CodeBlob(Value):
     size: int
     created: float
     used: float
+
+
+class LibraryRow(Value):
+    """An entry of the server's library: one version of a name, whose text has this SHA-256."""
+
+    name: str
+    version: str
+    type: str
+    owner: str
+    about: Mapping[str, Any]
+    digest: str
+    created: float
+    updated: float
+    uses: int = 0
+    used: float | None = None
