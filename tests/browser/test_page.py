@@ -432,7 +432,7 @@ def test_keys_are_completed_and_explained_from_the_schema(page: Page, server: Se
     page.wait_for_timeout(150)  # what is offered is accepted a moment after it is shown
     page.keyboard.press("Enter")
     page.keyboard.type("2")
-    page.wait_for_selector(".editor .cm-line:text-is('    taskRetryCount: 2')")
+    page.wait_for_selector(".editor .cm-line:has-text('taskRetryCount: 2')")
     page.hover(".editor .cm-line:has-text('instances') span >> nth=0")
     page.wait_for_selector(".editor .about b:text-is('instances')")
     page.wait_for_selector("text=No problems.")
