@@ -56,6 +56,7 @@ export const WORDS = {
     waitingJobs: "{0} jobs wait ({1} GPU)", freeNow: "Free now", borrowed: "beyond what is kept for it; may be taken back",
     orderBy: "order by", nothingRunsFree: "Nothing runs. All {0} CPUs are free.", holds: "Holds", sinceWord: "Since",
     kind_page: "browser", kind_login: "log-in", kind_application: "program",
+    lastDay: "Last 24 hours",
   },
   zh: {
     jobs: "任务", submit: "提交", cluster: "集群", account: "账户", users: "用户", alerts: "告警", login: "登录",
@@ -106,6 +107,7 @@ export const WORDS = {
     waitingJobs: "{0} 个任务等待中（{1} GPU）", freeNow: "当前空闲", borrowed: "超出保留份额，可能被收回", orderBy: "排序",
     nothingRunsFree: "没有任务在运行，{0} 个 CPU 全部空闲。", holds: "占用资源", sinceWord: "已占用", kind_page: "浏览器", kind_login: "登录",
     kind_application: "程序",
+    lastDay: "最近 24 小时",
   },
 };
 
