@@ -50,6 +50,24 @@ SETTINGS = (
     Setting("trusted_proxies", "Addresses of proxies that are believed whom they ask for (X-Forwarded-For).", (), "list"),
     Setting("tls_cert", "Certificate chain of the server, in PEM form; empty: connections are not encrypted.", ""),
     Setting("tls_key", "Key of that certificate, in PEM form, without a password.", ""),
+    Setting("public_url", "Address by which browsers reach the server; empty: the one of each request.", ""),
+    Setting("password_login", "Whether users may log in with a password; off: at the identity provider only.", True, "flag"),
+    Setting("oidc_issuer", "Identity provider (OpenID Connect) at which users log in: https://login.example.org.", ""),
+    Setting("oidc_name", "Its name on the page: 'Sign in with NAME'; empty: the host of the issuer.", ""),
+    Setting("oidc_client_id", "Name by which the provider knows the server.", ""),
+    Setting("oidc_client_secret", "Secret that goes with it; empty: none, or that of oidc_client_secret_file.", ""),
+    Setting("oidc_client_secret_file", "File with that secret.", ""),
+    Setting("oidc_scopes", "What the provider is asked to tell, besides openid.", ("profile", "email"), "list"),
+    Setting("oidc_username_claim", "Claim with the user's name; of a mail address the part before the @.", "preferred_username"),
+    Setting("oidc_groups_claim", "Claim with the names of the user's groups.", "groups"),
+    Setting("oidc_groups", "Virtual clusters by the provider's group: a table of names or lists of names.", {}, "table"),
+    Setting("oidc_admin_groups", "Groups at the provider whose members are administrators.", (), "list"),
+    Setting("oidc_allowed_groups", "Groups at the provider whose members may sign in; empty: all its users.", (), "list"),
+    Setting(
+        "oidc_accounts", "First sign-in: create (a new account), link (or the one of that name), existing (only that).", "create"
+    ),
+    Setting("oidc_hosts", "Hosts besides the issuer's that the server asks on behalf of the provider.", (), "list"),
+    Setting("oidc_redirects", "Addresses of OpenPAI's clients that get a token in their query after a sign-in.", (), "list"),
     Setting("cors", "Addresses of web pages that may call the server, or '*' for all.", (), "list"),
     Setting(
         "audit_file_mb", "Size at which the audit log goes on in a new file; ten old ones are kept; 0: one file.", 50, "number"

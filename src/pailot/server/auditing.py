@@ -24,6 +24,8 @@ def action_of(route: Route, request: Request) -> str | None:
     name = route.handler.__name__.removeprefix("v1_").replace("_", "-")
     if route.method in CHANGING:
         return None if route.handler.__name__ in SILENT else name
+    if name in ("oidc-return", "oidc-logout"):
+        return name
     if name == "audit":
         return "read-audit"
     parts = route.path.split("/")

@@ -58,7 +58,7 @@ def _views(runs: LocalRuns | ServerRuns, name: str | None) -> Sequence[View]:
     rows = runs.rows((RUNNING, STOPPING), every=False, everyone=False)
     if len(rows) > MOST_RUNS:
         sys.stderr.write(f"pailot: {len(rows)} runs are running; the latest {MOST_RUNS} are shown\n")
-    return [runs.find(row["id"]) for row in rows[:MOST_RUNS]]
+    return [runs.find(str(row["id"])) for row in rows[:MOST_RUNS]]
 
 
 def _rows(view: View) -> tuple[str, list[dict[str, Any]]]:

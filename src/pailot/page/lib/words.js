@@ -6,6 +6,11 @@ export const WORDS = {
   en: {
     jobs: "Jobs", submit: "Submit", cluster: "Cluster", account: "Account", users: "Users", alerts: "Alerts", login: "Log in",
     logout: "Log out", user: "User", password: "Password", sessionOver: "Your session is over. Log in to go on; nothing is lost.",
+    signInWith: "Sign in with {0}", goOn: "Go on", commandLine: "The command line on this machine asks to act as {0}.",
+    copyCode: "You are signed in as {0}. Copy this code into the command line, within a minute:",
+    commandLineWarning: "Go on only if you began this yourself, with pailot login.", signInRefused: "The identity provider did not confirm the sign-in. Try again.",
+    signInNotAllowed: "You may not use this server. Ask its administrator.", signInNameInUse: "Another account has your name. Ask the administrator of this server.",
+    signInUnavailable: "The identity provider cannot be reached. Try again later.", signInNeedsTls: "Signing in needs an address with https.",
     mine: "Mine", all: "All", name: "Name", state: "State", tasks: "Tasks", asked: "Asked for", waited: "Waited", ran: "Ran",
     because: "Ended because / waits for", submitted: "Submitted", anyState: "any state", contains: "name, user or cluster contains",
     noJobs: "No job matches.", clear: "Clear the filters", newJobs: "{0} new jobs: show", of: "{0}–{1} of {2}",
@@ -55,6 +60,11 @@ export const WORDS = {
   zh: {
     jobs: "任务", submit: "提交", cluster: "集群", account: "账户", users: "用户", alerts: "告警", login: "登录",
     logout: "退出", user: "用户名", password: "密码", sessionOver: "会话已结束。请登录后继续，内容不会丢失。",
+    signInWith: "通过 {0} 登录", goOn: "继续", commandLine: "本机的命令行请求以 {0} 的身份操作。",
+    copyCode: "您已以 {0} 的身份登录。请在一分钟内将此代码复制到命令行：",
+    commandLineWarning: "仅当您自己运行了 pailot login 时才继续。", signInRefused: "身份提供方未确认此次登录。请重试。",
+    signInNotAllowed: "您无权使用此服务器。请联系管理员。", signInNameInUse: "已有其他账户使用您的名称。请联系管理员。",
+    signInUnavailable: "无法连接身份提供方。请稍后重试。", signInNeedsTls: "登录需要 https 地址。",
     mine: "我的", all: "全部", name: "名称", state: "状态", tasks: "子任务", asked: "申请资源", waited: "等待", ran: "运行",
     because: "结束原因 / 等待原因", submitted: "提交时间", anyState: "所有状态", contains: "名称、用户或集群包含",
     noJobs: "没有符合条件的任务。", clear: "清除筛选", newJobs: "{0} 个新任务：显示", of: "第 {0}–{1} 个，共 {2} 个",

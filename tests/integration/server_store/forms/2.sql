@@ -1,4 +1,4 @@
--- The form 1 of the server's database with some rows, as it was released. Never changed: later forms begin here.
+-- The form 2 of the server's database with some rows, as it was released. Never changed: later forms begin here.
 
 CREATE TABLE jobs (
     number NUMBER PRIMARY KEY,
@@ -64,6 +64,15 @@ CREATE TABLE users (
     unix_user TEXT,
     created DOUBLE PRECISION NOT NULL
 );
+CREATE TABLE identities (
+    issuer TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    username TEXT NOT NULL REFERENCES users (username) ON DELETE CASCADE,
+    created DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (issuer, subject),
+    UNIQUE (issuer, username)
+);
+CREATE INDEX identities_by_user ON identities (username);
 CREATE TABLE user_groups (
     groupname TEXT PRIMARY KEY,
     description TEXT NOT NULL,
@@ -102,24 +111,6 @@ CREATE TABLE code_blobs (
     used DOUBLE PRECISION NOT NULL
 );
 CREATE INDEX code_blobs_by_use ON code_blobs (used);
-CREATE TABLE library_texts (
-    digest TEXT PRIMARY KEY,
-    text TEXT NOT NULL,
-    retired DOUBLE PRECISION
-);
-CREATE TABLE library (
-    name TEXT NOT NULL,
-    version TEXT NOT NULL,
-    type TEXT NOT NULL,
-    owner TEXT NOT NULL,
-    about TEXT NOT NULL,
-    digest TEXT NOT NULL,
-    created DOUBLE PRECISION NOT NULL,
-    updated DOUBLE PRECISION NOT NULL,
-    uses BIGINT NOT NULL,
-    used DOUBLE PRECISION,
-    PRIMARY KEY (name, version)
-);
 
 INSERT INTO jobs (number, id, username, name, submitted, vc, state, execution_type, priority, started, ended, attempts, retries, user_retries, platform_retries, exit_code, reason, tasks, roles, gpus, cpus, memory_mb, folder, engine, submit_from, code, tags, labels, more) VALUES (1, '0000000000000001', 'ann', 'train', 1700000000.125, 'research', 'SUCCEEDED', 'START', 'prod', 1700000001.5, 1700000002.25, 1, 0, 0, 0, 0, '', 2, 1, 8, 4.5, 1024, '', 'local', '10.0.0.1', 'ab', '["red", "\u65e5"]', '{"team": "vision"}', '{"x": [1]}');
 INSERT INTO jobs (number, id, username, name, submitted, vc, state, execution_type, priority, started, ended, attempts, retries, user_retries, platform_retries, exit_code, reason, tasks, roles, gpus, cpus, memory_mb, folder, engine, submit_from, code, tags, labels, more) VALUES (2, '0000000000000002', 'bob', 'train', 1700000003.0, 'default', 'WAITING', 'START', NULL, NULL, NULL, 0, 0, 0, 0, NULL, '', 1, 1, 0, 1.0, 128, '', 'local', '', NULL, NULL, NULL, NULL);
@@ -140,5 +131,3 @@ INSERT INTO virtual_clusters (name, data) VALUES ('research', '{"gpus": 2}');
 INSERT INTO meta (name, value) VALUES ('id', 'abc');
 INSERT INTO outbox (number, job, kind, payload, created, due, attempts, error) VALUES (7, '0000000000000001', 'mail', '{"to": "x"}', 1.0, 2.0, 1, 'refused');
 INSERT INTO code_blobs (digest, size, created, used) VALUES ('ab', 10, 1.0, 2.0);
-INSERT INTO library_texts (digest, text, retired) VALUES ('cd', 'name: mnist', NULL);
-INSERT INTO library (name, version, type, owner, about, digest, created, updated, uses, used) VALUES ('mnist', '2', 'data', 'ann', '{}', 'cd', 1.0, 2.0, 3, 4.5);
