@@ -421,3 +421,20 @@ def test_a_token_is_shown_once_and_revoked_by_its_id(page: Page, server: Server)
     page.click(f"[role=row]:has-text('{note}') button")
     page.wait_for_selector(f"[role=row]:has-text('{note}')", state="detached")
     assert server.get("/jobs?limit=1", token).status == 401
+
+
+def test_keys_are_completed_and_explained_from_the_schema(page: Page, server: Server) -> None:
+    with page.expect_response(lambda answer: answer.url.endswith("/schema")):
+        page.goto(f"{server.url}/submit?from=example")
+    page.wait_for_selector(".editor .cm-content")
+    page.click(".editor .cm-line:has-text('instances')")
+    page.keyboard.press("End")
+    page.keyboard.type("\ntaskRet")
+    page.wait_for_selector(".editor .cm-tooltip-autocomplete li:has-text('taskRetryCount')")
+    page.wait_for_timeout(150)  # what is offered is accepted a moment after it is shown
+    page.keyboard.press("Enter")
+    page.keyboard.type("2")
+    page.wait_for_selector(".editor .cm-line:has-text('taskRetryCount: 2')")
+    page.hover(".editor .cm-line:has-text('instances') span >> nth=0")
+    page.wait_for_selector(".editor .about b:text-is('instances')")
+    page.wait_for_selector("text=No problems.")

@@ -100,16 +100,6 @@ class Client:
         self.http.token, self._user = answer["token"], answer["user"]
         return answer
 
-    def authn(self) -> dict[str, Any]:
-        """How users log in: `password`, and `signInWith`, the name of an identity provider; OpenPAI tells neither."""
-        return self._get("/authn/info")
-
-    def login_by_grant(self, grant: str, verifier: str) -> dict[str, Any]:
-        """Exchange the end of a sign-in for a token, which this client uses from now on."""
-        answer: dict[str, Any] = self._json("POST", "/authn/oidc/token", {"grant": grant, "verifier": verifier})
-        self.http.token, self._user = answer["token"], answer["user"]
-        return answer
-
     def logout(self) -> None:
         """Have the token of this login revoked."""
         self._json("DELETE", "/authn/basic/logout")

@@ -38,6 +38,7 @@ from . import job_history, subscriptions
 from .accounts import DEFAULT_CLUSTER
 from .alerts import Alerts, counted, seen_by
 from .batched_writer import Writer
+from .capacity_history import CapacityHistory, Use
 from .code import CodeStore, Quota
 from .dispatcher import QUEUED, SETTLING, SUBMITTED_BY, Dispatcher, Entry, log_job, request_of
 from .errors import BadRequest, Conflict, Forbidden, Invalid, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
@@ -133,6 +134,7 @@ class Team:
         )
         self.notices = Notices(settings, store, self.writer)
         self.floor.on_change = self.notices.of_change
+        self.history = CapacityHistory(self.home, self._use)
         self.submitted = 0
         self.closed = False
         self._local_store = store.database.kind != "postgresql"
@@ -141,10 +143,12 @@ class Team:
         """Take up everything that was left; `running_team` calls this."""
         await self.floor.begin()
         self.notices.begin()
+        self.history.begin()
 
     async def end(self) -> None:
         """Let everything go; what runs goes on without us."""
         self.closed = True
+        await self.history.end()
         await self.notices.end()
         await self.floor.end()
         self.code.close()
@@ -719,6 +723,10 @@ class Team:
             )
             clusters[DEFAULT_CLUSTER] = clusters[DEFAULT_CLUSTER].replace(guaranteed=rest, is_rest=True)
         return CapacityReport(_shares(self.machine), _shares(queue.used()), clusters, os.uname().nodename, self.skus)
+
+    def _use(self) -> Use:
+        used, queue = self.floor.queue.used(), self.floor.queue
+        return Use(used.cpu, used.memory_mb, used.gpu, len(queue.running()), len(queue.waiting()))
 
     async def alerts(self, caller: Caller) -> list[Alert]:
         """What is wrong now, as far as it is the caller's business."""
