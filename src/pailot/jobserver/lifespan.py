@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import fcntl
 import os
+import sys
 from contextlib import asynccontextmanager
 
 from ..engines.contract import EngineError
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from .skus import Sku
 
 _GET_FLAGS, _SET_FLAGS, _TOP_FOLDER = 0x80086601, 0x40086602, 0x00020000
+LOST_STATUS = 75
+"""Exit status of a server that another one has replaced: EX_TEMPFAIL."""
 _CLUSTER_KEYS = ("cpus", "memory_mb", "gpus", "user_jobs", "user_gpus")
 
 
@@ -72,6 +75,7 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
             )
             team.skus, team.skus_are_set = cells(settings, engine, team.machine)
             housekeeping = Housekeeping(settings, store)
+            store.database.on_lost = _stop_at_once
             try:
                 await team.set_clusters({**clusters(settings["virtual_clusters"]), **store.accounts.clusters()})
                 await team.begin()
@@ -84,6 +88,13 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
             store.close()
     finally:
         os.close(lock)
+
+
+def _stop_at_once(reason: str) -> None:
+    """End as a crash does, which the next start is made for: another server acts now, and this one must not, not even to end."""
+    sys.stderr.write(f"pailot: {reason}\n")
+    sys.stderr.flush()
+    os._exit(LOST_STATUS)
 
 
 def _spread(folder: str) -> None:
