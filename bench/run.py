@@ -138,7 +138,7 @@ def hostile_input(*, quick: bool) -> list[Figure]:
     """Texts and logs made to be dear, each against half a second of CPU."""
     from pailot.lifecycle.exit_classes import TAIL_CHARACTERS, End, classify
     from pailot.protocol import InvalidJob
-    from tests.unit.protocol.hostile import HOSTILE
+    from tests.support.hostile_texts import HOSTILE
 
     def check(text: str) -> None:
         try:

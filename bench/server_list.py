@@ -72,7 +72,7 @@ def server_list(*, quick: bool) -> list[Figure]:
 def postgres() -> Any:
     """A PostgreSQL of its own; None where there is none."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from tests.postgres import ENABLE, Postgres, programs
+    from tests.support.postgres import ENABLE, Postgres, programs
 
     bin = programs()
     if bin is None:

@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
 
-from tests.postgres import ENABLE, Postgres, programs
+from tests.support.oracle import ROOT, Oracle
+from tests.support.postgres import ENABLE, Postgres, programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-ROOT = Path(__file__).parent.parent
-
 settings.register_profile("default", deadline=None, max_examples=60, derandomize=False, print_blob=True)
 settings.register_profile("soak", settings.get_profile("default"), max_examples=1_000)
 settings.register_profile("examples", phases=[Phase.explicit])  # nothing random: what is covered does not depend on luck
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
-
-
-class Oracle:
-    """OpenPAI's YAML reader and template library in a Node.js process; one question at a time."""
-
-    def __init__(self, node: str) -> None:
-        self.process = subprocess.Popen(
-            [node, ROOT / "bench/upstream/oracle.js"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-        )
-
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """`{"op": "yaml", "text": …}` or `{"op": "render", "template": …, "context": …}`; see bench/upstream/oracle.js."""
-        assert self.process.stdin
-        assert self.process.stdout
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
-        assert answer.get("error") != "BadRequest", answer
-        return answer
-
-    def close(self) -> None:
-        self.process.communicate()
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,6 @@ from .values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
 ERROR, WARNING = "error", "warning"
 
@@ -47,6 +46,7 @@ CODES: dict[str, str] = {
     "masked-secrets": ERROR,
     "cannot-convert": ERROR,
     "job-limit": ERROR,
+    "library-secret": ERROR,
     "yaml-ambiguous": WARNING,
     "data-uri-string": WARNING,
     "deployment-unknown-role": WARNING,
@@ -108,7 +108,7 @@ class Problem(Value):
     def is_error(self) -> bool:
         return CODES[self.code] == ERROR
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The shape that `validate --json` prints."""
         return {
             "file": self.file,
@@ -120,7 +120,7 @@ class Problem(Value):
             "path": self.path,
         }
 
-    def to_marks(self) -> dict[str, Any]:
+    def to_marks(self) -> dict[str, object]:
         """The same for an editor: with the end of what is wrong, and the word that was probably meant."""
         return {**self.to_json(), "endLine": self.line, "endColumn": self.end_column, "hint": self.hint or None}
 

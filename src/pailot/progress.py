@@ -69,7 +69,7 @@ class Progress(Value):
         drawn = "" if self.total is None or self.ended else f"<progress value='{self.share:.3f}' max='1'></progress> "
         return f"<div>{drawn}{escape(self.line())}</div>"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As an event tells it."""
         ended = {"ended": True} if self.ended else {}
         return {"what": self.what, "done": self.done, "total": self.total, "seconds": round(self.seconds, 3), **ended}

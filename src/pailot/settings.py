@@ -35,6 +35,12 @@ SETTINGS = (
     Setting(
         "log_rotate_mb", "Size at which a task's log goes on in a new file, the oldest being dropped; 0 for never.", 0, "number"
     ),
+    Setting("library_writers", "Who adds new names to a server's library: admins, or users.", "admins"),
+    Setting("data_cache", "Folder for data sets of the library that jobs share; empty: one of Pailot's own.", ""),
+    Setting(
+        "data_cache_mb", "Size to which data sets that no job uses are removed, the longest unused first.", 100_000, "number"
+    ),
+    Setting("data_cache_user", "With unix_users: the Unix user that fetches data sets for all; empty: each has a copy.", ""),
     Setting("library_cache_seconds", "How long a prerequisite from a URL is used without asking again.", 3600, "number"),
     Setting("cpus", "CPUs that this machine has for jobs: auto, or a number.", "auto", "amount"),
     Setting("memory_mb", "Memory that this machine has for jobs, in MB: auto, or a number.", "auto", "amount"),
@@ -66,6 +72,8 @@ SETTINGS = (
     Setting(
         "audit_file_mb", "Size at which the audit log goes on in a new file; ten old ones are kept; 0: one file.", 50, "number"
     ),
+    Setting("log_level", "From which level a server and its keeper write lines: debug, info, warning or error.", "warning"),
+    Setting("log_format", "How they write them: text, or json (one object a line; the access log, too).", "text"),
     Setting("access_log", "File for a line about each request; '-' for standard error, empty for none.", ""),
     Setting("v1_succeeded_state", "The word of version 1 for a job that succeeded; stock luigi wants SUCCEED.", "SUCCEEDED"),
     Setting("v1_anonymous_read", "Whether version 1 tells jobs without a token: on, off, or auto (on for loopback).", "auto"),
@@ -108,6 +116,30 @@ SETTINGS = (
     Setting("slurm_node_folder", "Where nodes that do not see the home keep a job's files; empty: $TMPDIR, or /tmp.", ""),
     Setting("slurm_fetch_seconds", "How long such a job waits at its end for its logs and records to be fetched.", 300, "number"),
     Setting("slurm_poll_seconds", "How long Slurm is not asked at most; what happens is mostly seen without.", 15, "number"),
+    Setting("kubernetes_context", "Context of the kubeconfig; empty: its current one, or the account of the pod.", ""),
+    Setting("kubernetes_namespace", "Namespace of the jobs; empty: that of the context.", ""),
+    Setting("kubernetes_gpu_resource", "What the cluster calls a GPU.", "nvidia.com/gpu"),
+    Setting("kubernetes_gpu_label", "Label of nodes that says which GPUs they have, for gpuType.", "nvidia.com/gpu.product"),
+    Setting("kubernetes_infiniband", "What the cluster calls an InfiniBand device: 'rdma/hca'; empty: there is none.", ""),
+    Setting("kubernetes_node_selector", "Labels that nodes for jobs must have: 'pool=batch, vision:pool=gpu'.", (), "list"),
+    Setting(
+        "kubernetes_tolerations",
+        "Taints that jobs accept: KEY, KEY=VALUE or VC:KEY=VALUE:EFFECT.",
+        (),
+        "list",
+    ),
+    Setting("kubernetes_annotations", "More annotations of pods: NAME=VALUE.", (), "list"),
+    Setting("kubernetes_queues", "Kueue's LocalQueue for a virtual cluster: 'default=main, vision=gpu'.", (), "list"),
+    Setting("kubernetes_priorities", "PriorityClass for a priority class: 'prod=high, oppo=low'.", (), "list"),
+    Setting("kubernetes_image_pull", "When nodes pull images: IfNotPresent, Always or Never.", "IfNotPresent"),
+    Setting("kubernetes_pull_secrets", "Secrets of the namespace with the credentials of registries.", (), "list"),
+    Setting("kubernetes_service_account", "Account of the pods; they get no token of it.", ""),
+    Setting("kubernetes_restricted", "Whether pods obey Pod Security 'restricted': not root, no rights to gain.", False, "flag"),
+    Setting("kubernetes_user", "User and group number of tasks, '1000:1000'; empty: the image's.", ""),
+    Setting("kubernetes_storages", "Volumes for the storages that jobs name: NAME=CLAIM.", (), "list"),
+    Setting("kubernetes_checkpoints", "Claim of a volume that keeps checkpoints over the attempts of a job.", ""),
+    Setting("kubernetes_fetch_seconds", "How long a task that ended waits for its logs to be fetched.", 300, "number"),
+    Setting("kubernetes_start_seconds", "How long a pod may fail to get its image before the job fails.", 60, "number"),
     Setting("openpai_server", "Server that the engine openpai hands jobs to; empty: that of pailot login.", ""),
     Setting("openpai_token", "Token for that server; empty: that of pailot login.", ""),
     Setting("code_limit_mb", "Largest code folder that can be sent along with a job, compressed.", 200, "number"),
@@ -168,6 +200,22 @@ class Settings:
         """Folder for what can be fetched again."""
         return _xdg(self._environment, "CACHE", ".cache")
 
+    @property
+    def data_folder(self) -> str:
+        """Folder for data sets of the library, with one folder for each kind of credentials that they were fetched with."""
+        named = str(self._values["data_cache"])
+        return os.path.abspath(os.path.expanduser(named)) if named else os.path.join(self.cache, "data")
+
+    @property
+    def own_data_folder(self) -> str:
+        """Where a user's own runs share data sets, fetched with what that user may read."""
+        return os.path.join(self.data_folder, "own")
+
+    @property
+    def data_bytes(self) -> int:
+        """To how much of it what no job uses is removed."""
+        return int(self._values["data_cache_mb"] * 1_000_000)
+
     def __getitem__(self, name: str) -> Any:
         """The value of a setting by its name."""
         return self._values[name]
@@ -206,7 +254,7 @@ def _xdg(environment: Mapping[str, str], kind: str, fallback: str) -> str:
     return os.path.join(base, "pailot")
 
 
-def _read_file(environment: Mapping[str, str], folder: str) -> tuple[dict[str, Any], str]:
+def _read_file(environment: Mapping[str, str], folder: str) -> tuple[dict[str, object], str]:
     for candidate in (os.path.join(folder, "pailot.toml"), os.path.join(_xdg(environment, "CONFIG", ".config"), "pailot.toml")):
         try:
             stream = open(candidate, "rb")  # noqa: SIM115  # closed below; most often there is none

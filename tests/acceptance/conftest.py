@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgres import Postgres
-
-from .runs import Home
+from pailot.testing.runs import Home
+from tests.support.postgres import Postgres
 
 
 @pytest.fixture

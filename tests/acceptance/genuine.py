@@ -11,8 +11,8 @@ import json
 import re
 from typing import Any
 
-from ..unit.wire.stand_in import Answer, Request, StandIn
-from .servers import Server
+from ..support.servers import Server
+from ..support.stand_in_server import Answer, Request, StandIn
 
 NAME = r"[^/]+"
 V2 = tuple(

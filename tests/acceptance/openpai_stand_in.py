@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..unit.wire.stand_in import Answer, Request, StandIn
+from ..support.stand_in_server import Answer, Request, StandIn
 
 TOKEN = "t0ken"
 PREFIX = "/rest-server/api/v2"

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from pailot.testing.runs import PATIENCE, Home, Result, job, kill_all_with, processes_with, role, wait_for
 from pailot.userruns.run_folder import JobFolder
 from pailot.userruns.settle import recover
 
-from .runs import PATIENCE, Home, Result, job, kill_all_with, processes_with, role, wait_for
-from .servers import Server, submit
+from ..support.servers import Server, submit
 from .test_faults import children_of, marked_job
 
 REPETITIONS = int(os.environ.get("PAILOT_FAULT_REPETITIONS", "6"))

@@ -14,7 +14,7 @@ from pailot.server.auditing import CHANGING, SILENT, action_of
 from pailot.server.route_table import ROUTES
 from pailot.server.toolkit.http import Request
 
-from .http_server import PASSWORD, Server, job
+from ..support.http_server import PASSWORD, Server, job
 
 
 def test_who_did_what_is_written_down_and_nothing_secret() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from .runs import Home, job, role
+from pailot.testing.runs import Home, job, role
 
 needs_zsh = pytest.mark.skipif(not shutil.which("zsh"), reason="no zsh here: sudo apt-get install zsh")
 needs_fish = pytest.mark.skipif(not shutil.which("fish"), reason="no fish here: sudo apt-get install fish")

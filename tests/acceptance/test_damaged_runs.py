@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from pailot.cli.main import main
-
-from .runs import Home, job, role
+from pailot.testing.runs import Home, job, role
 
 WRONG: object = {
     "event": 5, "at": "x", "state": [], "reason": {}, "taskRoles": [1], "id": 7, "name": [], "user": None, "retries": "x",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from .runs import Home, Result
+from pailot.testing.runs import Home, Result
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

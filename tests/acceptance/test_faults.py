@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .runs import PATIENCE, Home, job, no_process_left, role, wait_for
+from pailot.testing.runs import PATIENCE, Home, job, no_process_left, role, wait_for
 
 REPETITIONS = int(os.environ.get("PAILOT_FAULT_REPETITIONS", "3"))
 
@@ -142,7 +142,8 @@ def test_a_reboot_is_recognised(home: Home) -> None:
     os.kill(driver, signal.SIGKILL)
     record = json.loads((folder / "job.json").read_text())
     (folder / "job.json").write_text(json.dumps({**record, "boot": "another boot"}))
-    shown = home.show()
+    # A killed process holds its lock until the kernel has ended it.
+    shown = wait_for(lambda: (seen := home.show())["state"] != "RUNNING" and seen, what="the end of the run")
     assert (shown["state"], "restarted" in shown["reason"]) == ("FAILED", True)
     no_process_left(str(folder))
 

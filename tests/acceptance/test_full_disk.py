@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from .runs import Home, job, no_process_left, role, wait_for
-from .servers import Server, submit
+from pailot.testing.runs import Home, job, no_process_left, role, wait_for
+
+from ..support.servers import Server, submit
 
 FULL = "the disk that holds PAILOT_HOME is full"
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from pailot.testing.runs import PATIENCE, Home, kill_all_with, no_process_left, wait_for
 from tests.parts.injected_faults import FIRED, steps
 
-from .http_server import Server
-from .runs import PATIENCE, Home, kill_all_with, no_process_left, wait_for
+from ..support.http_server import Server
 
 ROOT = Path(__file__).parents[2]
 FINAL = ("SUCCEEDED", "FAILED", "STOPPED")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from .http_server import Server, job
-from .runs import wait_for
+from pailot.testing.runs import wait_for
+
+from ..support.http_server import Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def test_followers_outlive_a_crash_of_the_server(tmp_path: Path, ends: str) -> N
         server.kill()
         if ends == "while it is down":
             gate.touch()
-            from .runs import wait_for
+            from pailot.testing.runs import wait_for
 
             wait_for(done.exists)
         server.start()

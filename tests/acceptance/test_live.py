@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from .http_server import Server, job
+from ..support.http_server import Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

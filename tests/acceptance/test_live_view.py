@@ -10,7 +10,7 @@ import subprocess
 import termios
 from fcntl import ioctl
 
-from .runs import Home, job, role
+from pailot.testing.runs import Home, job, role
 
 
 def seen(home: Home, text: str, columns: int, **environment: str) -> str:

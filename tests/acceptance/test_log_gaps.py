@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import pailot
+from pailot.testing.runs import PATIENCE, Home, job, role, wait_for
 
-from .runs import PATIENCE, Home, job, role, wait_for
-from .servers import Server, submit
+from ..support.servers import Server, submit
 
 ROTATE = "0.02"  # megabytes; four such files are kept
 LINES = 40_000

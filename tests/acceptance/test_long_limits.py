@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from .http_server import Server
-from .http_server import job as server_job
-from .runs import Home, job, role
+from pailot.testing.runs import Home, job, role
+
+from ..support.http_server import Server
+from ..support.http_server import job as server_job
 
 YEAR = "maxRunSeconds: 31536000, graceSeconds: 86400, retryDelaySeconds: 86400, holdOnFailureMinutes: 43200"
 

@@ -25,8 +25,8 @@ from pailot import luigi as ours
 from pailot.luigi import OpenPai, PaiJob, PaiJobFailed, PaiTask, Port, ProcessorTask, ProtocolTask, TaskRole, slot_to_dict, tasks
 from pailot.processor import Processor, Session
 
-from . import luigi_tasks
-from .luigi_tasks import Failing, Hello, build, wait_for_file
+from ..support import luigi_tasks
+from ..support.luigi_tasks import Failing, Hello, build, wait_for_file
 
 ROOT = Path(__file__).parents[2]
 here = luigi_tasks.here

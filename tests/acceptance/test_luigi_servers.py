@@ -21,10 +21,10 @@ from pailot.client.api import Client as Wire
 from pailot.luigi import PaiJobFailed, ProtocolTask, auth, backends, openpai_v1, slot_to_dict, tasks
 from pailot.views import connections
 
-from . import luigi_tasks
+from ..support import luigi_tasks
+from ..support.luigi_tasks import Failing, Hello, build, configure, wait_for_file
+from ..support.servers import PASSWORD, Server
 from .genuine import Genuine
-from .luigi_tasks import Failing, Hello, build, configure, wait_for_file
-from .servers import PASSWORD, Server
 from .test_luigi import Distributed, OneWorker
 
 here = luigi_tasks.here

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from tests.job_options import NAMED, Option, options
+from pailot.testing.runs import kill_all_with, no_process_left, wait_for
+from tests.support.job_options import NAMED, Option, options
 
-from .http_server import Answer, Server
-from .runs import kill_all_with, no_process_left, wait_for
+from ..support.http_server import Answer, Server
 
 SECONDS = 600.0 if os.environ.get("HYPOTHESIS_PROFILE") == "soak" else 15.0
 TOGETHER = 40

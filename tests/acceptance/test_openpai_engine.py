@@ -15,10 +15,10 @@ from typing import IO
 import pytest
 
 from pailot import loads
+from pailot.testing.runs import Home, job, processes_with, role, wait_for
 
+from ..support.servers import Server
 from .openpai_stand_in import TOKEN, Openpai
-from .runs import Home, job, processes_with, role, wait_for
-from .servers import Server
 
 SECONDS = 120
 

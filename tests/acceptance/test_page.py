@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from pailot.server.page import CONTENT_SECURITY_POLICY
+from pailot.testing.runs import PATIENCE
 
-from .http_server import PASSWORD, Answer, Server, job
-from .runs import PATIENCE
+from ..support.http_server import PASSWORD, Answer, Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .runs import PATIENCE, Home, job, no_process_left, role, wait_for
+from pailot.testing.runs import PATIENCE, Home, job, no_process_left, role, wait_for
 
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
 needs_sshd = pytest.mark.skipif(SSHD is None, reason="no sshd here: sudo apt-get install openssh-server")

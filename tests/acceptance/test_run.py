@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from .runs import PATIENCE, Home, job, no_process_left, role, wait_for
+from pailot.testing.runs import PATIENCE, Home, job, no_process_left, role, wait_for
 
 
 def test_a_job_runs_and_its_output_is_ours(home: Home) -> None:

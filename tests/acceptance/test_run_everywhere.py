@@ -16,8 +16,8 @@ from pailot import Client, Job, Run, TaskRole
 from pailot.client.api import find
 from pailot.views import connections
 
+from ..support.servers import PASSWORD, Server
 from .genuine import Genuine
-from .servers import PASSWORD, Server
 
 SECONDS = 240
 RETRIES = {"pailot": {"retryDelaySeconds": 0}}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .runs import Home, job, role
+from pailot.testing.runs import Home, job, role
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

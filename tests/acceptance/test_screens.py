@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from .runs import Home, job, role
+from pailot.testing.runs import Home, job, role
+
 from .screens import Screen
 
 WIDTHS = pytest.mark.parametrize("columns", [80, 200])

@@ -17,7 +17,7 @@ from pailot.client.errors import Refused
 from pailot.processor import Channel, MetricDefinition, Processor, Session, TrainingJob, UnexpectedStatusException
 
 from ..parts import meeting
-from .servers import PASSWORD, Server
+from ..support.servers import PASSWORD, Server
 
 SECONDS = 240
 

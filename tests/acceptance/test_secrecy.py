@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from pailot.testing.runs import Home
+
 from ..parts.canaries import Canaries, found_below, found_in
-from .http_server import Server
-from .runs import Home
+from ..support.http_server import Server
 
 COMMANDS = (
     ["ps"], ["ps", "--json"], ["show"], ["show", "--json"], ["logs"], ["logs", "--json"], ["events"], ["events", "--json"],

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.postgres import programs
+from tests.support.postgres import programs
 
-from .http_server import PASSWORD, Server, job
+from ..support.http_server import PASSWORD, Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from .http_server import Server, job
-from .runs import PATIENCE
+from pailot.testing.runs import PATIENCE
+
+from ..support.http_server import Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -400,7 +401,7 @@ def test_alerts(server: Server) -> None:
     assert set(everything) >= {"JobNeverFits", "NoticeUndeliverable"}
     assert everything["NoticeUndeliverable"]["annotations"]["description"]
     assert everything["JobNeverFits"]["fingerprint"] == never["fingerprint"]
-    assert 'pailot_alerts{alertname="JobNeverFits"} 1' in server.get("/metrics", None).text
+    assert 'pailot_alerts{alert="JobNeverFits"} 1' in server.get("/metrics", None).text
     server.ask("PUT", "/jobs/alerted~giant/executionType", {"value": "STOP"}, owner)
     server.wait("alerted~giant", owner)
     assert "JobNeverFits" not in [each["labels"]["alertname"] for each in server.get("/alerts", owner).json]
@@ -465,13 +466,13 @@ def test_figures_are_what_prometheus_reads(server: Server) -> None:
     server.run(job("measured", "true"))
     text = server.get("/metrics", None).text
     kinds = exposition(text)
-    assert kinds["pailot_submitted_total"] == "counter"
-    assert kinds["pailot_http_request_seconds"] == "histogram"
-    assert kinds["pailot_resources"] == "gauge"
+    assert kinds["pailot_jobs_submitted_total"] == "counter"
+    assert kinds["pailot_http_request_duration_seconds"] == "histogram"
+    assert kinds["pailot_memory_used_bytes"] == "gauge"
     assert "virtual_cluster" not in text
     told = server.get("/metrics").text
-    assert exposition(told)["pailot_virtual_cluster_used"] == "gauge"
-    assert 'pailot_virtual_cluster_used{virtual_cluster="default",resource="cpu"} 0' in told
+    assert exposition(told)["pailot_virtual_cluster_gpus_used"] == "gauge"
+    assert 'pailot_virtual_cluster_cpu_cores_used{virtual_cluster="default"} 0' in told
     assert server.get("/metrics", "rubbish").status == 401
     assert not re.search(r"[0-9]e\+", text)  # six digits only would lose what is counted
     started = float(re.search(r"^pailot_start_time_seconds (.*)$", text, re.MULTILINE)[1])  # type: ignore[index]  # it is there

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .http_server import Server, job
+from ..support.http_server import Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from .http_server import PASSWORD, Server, job
-from .runs import PATIENCE
+from pailot.testing.runs import PATIENCE
+
+from ..support.http_server import PASSWORD, Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from tests.unit.data.archives import SQUEEZE, entry, folder, link, tar
+from pailot.testing.runs import processes_with, wait_for
+from tests.support.archives import SQUEEZE, entry, folder, link, tar
 
-from .http_server import Server, job
-from .runs import processes_with, wait_for
+from ..support.http_server import Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from pailot.cli.main import main
+from pailot.testing.runs import Home, Result, job, role, wait_for
 
+from ..support.servers import PASSWORD, Server, submit
 from .conftest import UNIX_USERS, unix_users
-from .runs import Home, Result, job, role, wait_for
-from .servers import PASSWORD, Server, submit
 
 
 @pytest.fixture(scope="module", params=["its own", UNIX_USERS])

@@ -19,9 +19,9 @@ import pytest
 
 from pailot.client.api import Client
 from pailot.client.errors import Refused, WireError
-from tests.acceptance.runs import PATIENCE, job, kill_all_with, no_process_left, role
-from tests.acceptance.servers import PASSWORD, Server
-from tests.postgres import Postgres
+from pailot.testing.runs import PATIENCE, job, kill_all_with, no_process_left, role
+from tests.support.postgres import Postgres
+from tests.support.servers import PASSWORD, Server
 
 GIVEN = int(os.environ.get("PAILOT_FAULT_REPETITIONS", "0"))
 SERVER_KILLS, BOTH_KILLS, POSTGRES_KILLS = GIVEN or 26, GIVEN or 12, GIVEN or 12

@@ -9,8 +9,8 @@ import tarfile
 
 import pytest
 
+from ..support.http_server import Server, job
 from .conftest import UNIX_USERS, unix_users
-from .http_server import Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -317,7 +317,7 @@ def test_figures_and_documents(server: Server) -> None:
     server.run(job("counted", "true"))
     text = server.get("/metrics", None).text
     assert 'pailot_http_requests_total{path="/api/v2/jobs",method="POST",status="202"}' in text
-    assert "pailot_submitted_total" in text
+    assert "pailot_jobs_submitted_total" in text
     document = server.get("/openapi.json", None).json
     assert document["openapi"].startswith("3.")
     assert "/api/v2/jobs/{job}/config" in document["paths"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .http_server import PASSWORD, Server, job
+from ..support.http_server import PASSWORD, Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

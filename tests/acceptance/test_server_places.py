@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from pailot.testing.runs import kill_all_with, no_process_left
+
 from ..parts import containers, slurm
-from ..web import WebServer
-from .http_server import Server
-from .runs import kill_all_with, no_process_left
+from ..support.http_server import Server
+from ..support.web_server import WebServer
 
 CANARY = "canary-that-no-job-may-see"
 ENGINES = ("local", "unix_users", "docker", "slurm")

@@ -11,7 +11,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from .http_server import PASSWORD, Server, job
+from ..support.http_server import PASSWORD, Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,13 +16,15 @@ from pathlib import Path
 
 import pytest
 
+from pailot.install_lines import install_line
 from pailot.problem import MOST_SHOWN
 from pailot.store.server import ServerStore
+from pailot.testing.runs import PATIENCE, wait_for
 from tests.postgres import Postgres
+from tests.support.growing_jobs import FAMILIES
 from tests.unit.protocol.families import FAMILIES
 
-from .http_server import PASSWORD, Server, job
-from .runs import PATIENCE, wait_for
+from ..support.http_server import PASSWORD, Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -458,7 +460,7 @@ def test_without_its_parts_the_server_says_what_to_install(tmp_path: Path) -> No
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr == "pailot: the server needs more parts (uvicorn): pip install 'pailot[server]'\n"
+    assert done.stderr == f"pailot: the server needs more parts (uvicorn): {install_line('server')}\n"
 
 
 def test_thousands_of_random_requests_find_no_defect() -> None:

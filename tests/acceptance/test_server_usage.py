@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from .http_server import Server, job
+from ..support.http_server import Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

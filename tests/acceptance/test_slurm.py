@@ -13,11 +13,12 @@ from pathlib import Path
 import cryptography
 import pytest
 
+from pailot.testing.runs import PATIENCE, Home, Result, job, no_process_left, processes_with, role, wait_for
+
 from ..parts.canaries import Canaries, found_below, found_in
 from ..parts.slurm import Cluster, cluster
+from ..support.servers import Server, submit
 from . import test_examples_run
-from .runs import PATIENCE, Home, Result, job, no_process_left, processes_with, role, wait_for
-from .servers import Server, submit
 
 REPETITIONS = max(2, int(os.environ.get("PAILOT_FAULT_REPETITIONS", "2")) // 5)
 # Slurm signals one process after the other: the end of the sleep alone must not end the commands before their trap has run.

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from pailot.testing.runs import job, processes_with, role, wait_for
+
 from ..parts.canaries import Canaries, found_below
 from ..parts.slurm import Cluster, cluster
-from .runs import job, processes_with, role, wait_for
 from .test_slurm import LONG, SLEEP, Login, ended, first_line
 from .test_slurm import test_a_python_of_3_9_on_the_node_is_enough as python_of_3_9_is_enough
 

@@ -14,12 +14,12 @@ import pytest
 
 from pailot.cli.main import main
 from pailot.runfolder.layout import STREAMS
+from pailot.testing.runs import Home, wait_for
+from pailot.testing.runs import job as plain_job
+from pailot.testing.runs import role as plain_role
 
+from ..support.http_server import Server, job
 from .conftest import unix_users
-from .http_server import Server, job
-from .runs import Home, wait_for
-from .runs import job as plain_job
-from .runs import role as plain_role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,10 +12,10 @@ import pytest
 
 from pailot.engines.preparation import sandbox
 from pailot.processor import Processor, Session
+from pailot.testing.runs import wait_for
 
 from ..parts.stores import S3, SECRET
-from ..web import WebServer
-from .runs import wait_for
+from ..support.web_server import WebServer
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from .runs import PATIENCE, Home, job, role
-from .servers import Server, submit
+from pailot.testing.runs import PATIENCE, Home, job, role
+
+from ..support.servers import Server, submit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def test_ctrl_c_in_a_follow_says_that_the_job_goes_on(me: Home, how: str) -> Non
 
 def wait_until_listening(pid: int) -> None:
     """Until the command has a connection to the server: then it waits."""
-    from .runs import wait_for
+    from pailot.testing.runs import wait_for
 
     wait_for(lambda: any("socket:" in each for each in links(pid)))
 

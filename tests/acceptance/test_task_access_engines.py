@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from pailot.testing.runs import Home, job, role
+
 from ..parts import containers
 from ..parts.slurm import cluster
-from .runs import Home, job, role
-from .servers import Server, submit
+from ..support.servers import Server, submit
 from .test_task_access import PROMPT, Screen
 
 PATIENCE = 120.0

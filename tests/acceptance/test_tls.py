@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from pailot.server.tls import BadCertificate, Certificate, certificate, follow
+from pailot.testing.runs import job, role
 from tests.parts.certificates import Authority
 
-from .runs import job, role
-from .servers import Server, submit
+from ..support.servers import Server, submit
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from .runs import Home
-from .servers import Server
+from pailot.testing.runs import Home
+
+from ..support.servers import Server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 
-from tests.acceptance.http_server import PASSWORD, Server
+from tests.support.http_server import PASSWORD, Server
 
 TRAIN = """\
 protocolVersion: 2

@@ -6,8 +6,9 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Literal
 
-from tests.acceptance.http_server import PASSWORD
+from tests.support.http_server import PASSWORD
 
 from .demo import populate, serve
 
@@ -19,7 +20,7 @@ VIEWS = {
     "submit": ("/submit?from=ada~eval-nightly", "text=It would start now."),
     "cluster": ("/cluster", ".bars"),
 }
-THEMES = ("light", "dark")
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
 def main() -> int:

@@ -16,7 +16,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from ..acceptance.runs import Home, Result, job, no_process_left, processes_with, role, wait_for
+from pailot.testing.runs import Home, Result, job, no_process_left, processes_with, role, wait_for
+
 from ..parts import containers
 from ..parts.containers import DASH, IMAGE, SMALL, Docker
 
@@ -552,7 +553,7 @@ def test_the_examples_run_in_containers(named_as_in_examples: Place, name: str, 
 
 
 def test_a_server_runs_jobs_in_containers(docker: Place, tmp_path: Path) -> None:
-    from ..acceptance.servers import Server, submit
+    from ..support.servers import Server, submit
 
     server = Server(tmp_path / "server", PAILOT_ENGINE="docker", **docker.engine.environment)
     try:
@@ -590,7 +591,7 @@ def test_a_task_that_ends_its_own_container_is_no_platform_failure(place: Place)
 
 def test_a_container_reaches_nothing_of_the_server_and_what_it_spoils_is_its_own(docker: Place, tmp_path: Path) -> None:
     """A task that is root inside puts a link to a file of the server's in place of all that it can change, twice."""
-    from ..acceptance.servers import Server, submit
+    from ..support.servers import Server, submit
 
     canary = tmp_path / "canary"
     canary.write_text("canary-of-root")
@@ -643,7 +644,7 @@ exit 1
 
 def test_the_page_about_containers_is_true(docker: Place) -> None:
     """Its `shell` blocks are read as the `console` blocks of other pages; the image in them is one of ours."""
-    from ..acceptance.test_docs import ROOT, Desk, blocks_of, commands_of, matches
+    from ..support.documentation import ROOT, Desk, blocks_of, commands_of, matches
 
     docker.engine.run("tag", IMAGE, "python:3.12-slim")
     desk = Desk(docker.folder / "desk")
@@ -671,9 +672,9 @@ def test_every_container_setting_has_its_place_in_the_list() -> None:
 
 def test_a_registrys_password_in_the_file_is_used_kept_sealed_and_never_shown(docker: Place, tmp_path: Path) -> None:
     """By a run and its repetition, and by a server and its `rerun`, each of which has to pull the image."""
-    from ..acceptance.http_server import Server
     from ..parts.canaries import Canaries, found_below, found_in
     from ..parts.registry import Registry
+    from ..support.http_server import Server
 
     password = "cAn4ryZregistry9x"
     with Registry(tmp_path, "ann", password) as registry:

@@ -15,7 +15,7 @@ from pailot.loading import plan, read_job
 from pailot.problem import MOST_SHOWN
 from pailot.protocol import InvalidJob, Problem
 from pailot.userruns.masked_job_file import recorded
-from tests.unit.protocol.families import FAMILIES
+from tests.support.growing_jobs import FAMILIES
 
 SMALL, TIMES = 40, 4
 ALLOWED = 1.6

@@ -10,7 +10,7 @@ import pytest
 
 from pailot.library import Library, LibraryError
 
-from ..web import WebServer
+from ..support.web_server import WebServer
 
 GREETER = "name: greeter\ntype: script\n"
 

@@ -11,9 +11,9 @@ import pytest
 import pailot
 from pailot.luigi import PaiTask, TaskRole
 
-from ..acceptance import luigi_tasks
-from ..acceptance.luigi_tasks import build
 from ..parts import containers
+from ..support import luigi_tasks
+from ..support.luigi_tasks import build
 
 here = luigi_tasks.here
 pytestmark = pytest.mark.timeout(300)

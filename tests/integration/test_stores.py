@@ -23,7 +23,7 @@ from pailot.data.upload_journal import UploadJournal
 from pailot.progress import Progress
 
 from ..parts.stores import S3, SECRET, Hadoop
-from ..web import WebServer
+from ..support.web_server import WebServer
 
 STRANGE = ["a b", "ünï-文件", "line\nbreak", "[x]*?", "%41", "-r", "a'b\"c", "sub/deeper/x", ".hidden"]
 

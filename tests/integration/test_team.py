@@ -22,7 +22,7 @@ from pailot.jobserver.lifespan import running_team
 from pailot.jobserver.models import Caller, Event, LogPiece
 from pailot.jobserver.service import Team
 from pailot.settings import Settings
-from tests.acceptance.runs import PATIENCE, job, kill_all_with, no_process_left, processes_with, role, wait_for
+from pailot.testing.runs import PATIENCE, job, kill_all_with, no_process_left, processes_with, role, wait_for
 
 ANN, BOB, ROOT = Caller("ann"), Caller("bob", clusters=frozenset(("other",))), Caller("root", admin=True)
 HIVED = "  hivedScheduler: {{jobPriorityClass: {}}}\n"

@@ -16,7 +16,7 @@ from pailot.jobserver.notifications import Notices
 from pailot.jobserver.service import Team
 from pailot.settings import BadSetting, Settings
 from pailot.store.server import User
-from tests.acceptance.runs import job, role, wait_for
+from pailot.testing.runs import job, role, wait_for
 from tests.integration.test_team import ANN, Place, place, state
 
 __all__ = ["place"]

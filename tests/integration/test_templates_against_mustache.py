@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pailot.protocol.js_semantics import trim
 from pailot.protocol.templates import Renderer
 
-from ..conftest import Oracle
+from ..support.oracle import Oracle
 
 pytestmark = pytest.mark.node
 many = settings(max_examples=3 * settings().max_examples)

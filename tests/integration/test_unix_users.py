@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pailot.jobserver.models import Caller
-from tests.acceptance.runs import job, role
+from pailot.testing.runs import job, role
 from tests.integration.test_team import ANN, ROOT, Place, file_there, place, state
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def modes_below(folder: Path) -> dict[str, str]:
 
 
 def test_whatever_the_umask_all_that_is_made_is_ours_alone(place: Place) -> None:
-    from tests.acceptance.runs import Home
+    from pailot.testing.runs import Home
 
     place.home.mkdir(mode=0o755)
     alone = Home(place.folder / "alone")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pailot.loading import read_job
 from pailot.protocol import InvalidJob
 
-from ..unit.protocol.jobs import BASE
+from ..support.changed_jobs import BASE
 
 pytestmark = pytest.mark.node
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pailot.protocol.js_semantics import to_string
 from pailot.protocol.yaml import Timestamp, YamlError, parse
 
-from ..conftest import ROOT, Oracle
+from ..support.oracle import ROOT, Oracle
 
 pytestmark = pytest.mark.node
 many = settings(max_examples=10 * settings().max_examples, suppress_health_check=[HealthCheck.too_slow])

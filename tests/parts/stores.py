@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ..acceptance.runs import wait_for
+from pailot.testing.runs import wait_for
 
 KEY, SECRET = "the-key-of-a-test", "the-very-secret-secret-of-a-test"
 

@@ -62,3 +62,41 @@ def test_a_wrong_argument_of_a_class_for_users_is_told_with_the_right_one() -> N
             pailot.TaskRole("true")  # type: ignore[call-arg]  # likewise
         assert pailot.TaskRole("true", "debian").replace(gpu=1).gpu == 1
     assert "instances" in inspect.signature(pailot.TaskRole).parameters
+
+
+def test_an_instance_is_the_same_however_many_were_made_before() -> None:
+    class Fresh(Value):
+        _general_instances = 3
+        x: int
+        y: int = 0
+        z: tuple[int, ...] = ()
+
+    made = []
+    for _ in range(5):
+        made.append(Fresh(1, z=(2,)))
+        assert vars(made[-1]) == {"x": 1, "y": 0, "z": (2,)}
+        assert list(vars(made[-1])) == ["x", "y", "z"], "the hash follows the order"
+    assert len(set(made)) == 1
+    assert Fresh.__init__.__name__ == "__init__", "after some instances the class has one of its own"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "words"),
+    [
+        ((), {}, "missing 1 required positional argument: 'x'"),
+        ((1, 2, 3), {}, "takes from 2 to 3 positional arguments but 4 were given"),
+        ((1,), {"x": 2}, "got multiple values for argument 'x'"),
+        ((1,), {"other": 2}, "got an unexpected keyword argument 'other'"),
+    ],
+)
+def test_a_first_instance_refuses_arguments_that_do_not_fit(
+    arguments: tuple[Any, ...], named: dict[str, Any], words: str
+) -> None:
+    class Fresh(Value):
+        x: int
+        y: int = 0
+
+    for _ in range(2):
+        with pytest.raises(TypeError, match=words):
+            Fresh(*arguments, **named)
+    assert vars(Fresh(1)) == {"x": 1, "y": 0}

@@ -21,6 +21,7 @@ COMMANDS = {
     "ps": "list runs",
     "show": "show a run and its tasks",
     "logs": "print what tasks printed; -f follows",
+    "top": "what tasks use now: processors, memory, GPUs",
     "wait": "wait until a run is over",
     "stop": "stop runs",
     "rerun": "run a job again",
@@ -43,7 +44,7 @@ COMMANDS = {
     "vc": "virtual clusters of a server",
     "audit": "who did what on a server, for its administrators",
     "doctor": "check this machine, and say what to do",
-    "library": "list, show, add and remove shared prerequisites",
+    "library": "list, search, show, add and remove shared prerequisites and data sets",
     "web": "open a server's web page, signed in",
     "serve": "serve OpenPAI's REST API to a team",
     "completion": "print a completion script for bash, zsh or fish",
@@ -55,8 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         import gc
 
-        from . import streams
+        from . import quick_import, streams
 
+        quick_import.install()
         gc.disable()  # a command is over before collecting pays; the driver of a run switches it on again
         streams.prepare()
         status = main(sys.argv[1:])

@@ -9,7 +9,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
     from typing import Any
 
@@ -46,9 +46,9 @@ class _Options:
     """Takes what a command says to argparse, as far as it is simple."""
 
     def __init__(self) -> None:
-        self.named: dict[str, tuple[str, dict[str, Any]]] = {}
-        self.positional: list[tuple[str, dict[str, Any]]] = []
-        self.defaults: dict[str, Any] = {}
+        self.named: dict[str, tuple[str, dict[str, object]]] = {}
+        self.positional: list[tuple[str, dict[str, object]]] = []
+        self.defaults: dict[str, object] = {}
 
     def __getattr__(self, name: str) -> Any:
         raise _Unusual(name)
@@ -123,7 +123,7 @@ class _Options:
             raise _Unusual("too many")
 
 
-def _converted(text: str, details: dict[str, Any]) -> Any:
+def _converted(text: str, details: Mapping[str, Any]) -> Any:
     convert: Callable[[str], Any] = details.get("type", str)
     try:
         value = convert(text)

@@ -88,11 +88,11 @@ class Client:
 
     def login(self, username: str, password: str, expiration: float | None = None) -> dict[str, Any]:
         """Exchange a password for a token, which this client uses from now on."""
-        body: dict[str, Any] = {"username": username, "password": password}
+        body: dict[str, object] = {"username": username, "password": password}
         if expiration is not None:
             body["expiration"] = int(expiration)
         try:
-            answer: dict[str, Any] = self._json("POST", "/authn/basic/login", body)
+            answer = self._json("POST", "/authn/basic/login", body)
         except Refused as error:  # OpenPAI returns 400 for a wrong password
             if error.code in ("IncorrectPasswordError", "NoUserError"):
                 raise Denied(error.message, error.status, error.code) from None
@@ -152,15 +152,14 @@ class Client:
         unix_user: str = "",
     ) -> dict[str, Any]:
         """Answers what the server says to it: `message`, and `warnings` of what follows from it."""
-        body: dict[str, Any] = {"username": username, "password": password, "admin": admin, "extension": {}}
+        body: dict[str, object] = {"username": username, "password": password, "admin": admin, "extension": {}}
         if email:
             body["email"] = email
         if virtual_clusters:
             body["virtualCluster"] = list(virtual_clusters)
         if unix_user:
             body["unixUser"] = unix_user
-        answer: dict[str, Any] = self._json("POST", "/users", body)
-        return answer
+        return self._json("POST", "/users", body)
 
     def update_user(self, username: str, **data: Any) -> None:
         """Change `email`, `virtualCluster`, `admin`, `password`, `unixUser` or `extension`; for admins."""
@@ -183,8 +182,7 @@ class Client:
         self._json("DELETE", f"/virtual-clusters/{_part(name)}")
 
     def storages(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._get("/storages")["storages"]
-        return found
+        return list(self._get("/storages")["storages"])
 
     # Jobs
 
@@ -223,6 +221,37 @@ class Client:
         """Who did what on the server, the newest first; for administrators."""
         return self._list(f"/audit{_query({key: value for key, value in query.items() if value})}")
 
+    def usage(self, job: str) -> list[dict[str, Any]]:
+        """What each task of a job uses now, its peaks, and what it asked for."""
+        found: list[dict[str, Any]] = self._get(f"/jobs/{_part(job)}/usage")["tasks"]
+        return found
+
+    def library(self, words: str = "", kind: str = "") -> Iterator[dict[str, Any]]:
+        """What the server's library holds: of each name the newest version."""
+        offset = 0
+        while True:
+            query = {"q": words, "type": kind, "offset": offset, "limit": 200}
+            page = self._get(f"/library{_query({key: value for key, value in query.items() if value})}")
+            yield from page["data"]
+            offset += len(page["data"])
+            if not page["data"] or offset >= page["totalCount"]:
+                return
+
+    def library_entry(self, name: str, version: str = "") -> dict[str, Any]:
+        """An entry of the library with its `text`, its `versions` and where its `content` lies."""
+        return self._get(_entry_path(name, version))
+
+    def put_library_entry(self, name: str, text: str, *, replace: bool = False, owner: str = "") -> dict[str, Any]:
+        """Keep a file in the library under its name and version."""
+        query = {"replace": "true" if replace else "", "owner": owner}
+        path = _entry_path(name) + _query({key: value for key, value in query.items() if value})
+        made: dict[str, Any] = self._request("PUT", path, text.encode(), {"Content-Type": "text/yaml"}).json()
+        return made
+
+    def remove_library_entry(self, name: str, version: str = "") -> None:
+        """Remove one version, or a name with all its versions."""
+        self._json("DELETE", _entry_path(name, version))
+
     def why(self, job: str) -> dict[str, Any]:
         """`lines` that say why a job is in the state it is in."""
         return self._get(f"/jobs/{_part(job)}/why")
@@ -233,8 +262,7 @@ class Client:
 
     def events(self, job: str) -> list[dict[str, Any]]:
         """What OpenPAI calls events."""
-        found: list[dict[str, Any]] = self._get(f"/jobs/{_part(job)}/events")["data"]
-        return found
+        return list(self._get(f"/jobs/{_part(job)}/events")["data"])
 
     def task(self, job: str, attempt: int, role: str, index: int) -> dict[str, Any]:
         """A task with all its attempts, the newest first."""
@@ -247,7 +275,7 @@ class Client:
 
     def rerun(self, job: str, *, name: str | None = None, secrets: Mapping[str, str] | None = None) -> str:
         """Submit the same job again under another name; return that name."""
-        body: dict[str, Any] = {}
+        body: dict[str, object] = {}
         if name:
             body["name"] = name
         if secrets:
@@ -346,6 +374,18 @@ class Client:
         start = reply.headers.get("content-range", "").removeprefix("bytes ").partition("-")[0]
         return int(start) if start.isdecimal() else offset, reply.body
 
+    def log_index(self, job: str, role: str, index: int, **query: Any) -> dict[str, Any]:
+        """When each part of a log was written: `stream`, `attempt`, `taskAttempt`, `from`, `to`; see the REST API."""
+        return self._get(f"/jobs/{_part(job)}/logs/{_part(role)}/{index}/index{_query(query)}")
+
+    def search(self, job: str, q: str, **query: Any) -> Iterator[dict[str, Any]]:
+        """Lines of a job's logs: `regex`, `case`, `role`, `index`, …; the last one has `end`, `hits` and `stopped`."""
+        return _json_lines(self._open(f"/jobs/{_part(job)}/search{_query({'q': q, **query})}"))
+
+    def logs_archive(self, job: str, **query: Any) -> HTTPResponse:
+        """All logs of a job as a ZIP file, which the caller reads to its end: `role`, `stream`."""
+        return self._open(f"/jobs/{_part(job)}/logs.zip{_query(query)}")
+
     def log_locations(
         self, job: str, attempt: int, role: str, index: int, task_attempt: int, *, tail: bool = False
     ) -> list[dict[str, str]]:
@@ -412,12 +452,16 @@ class Client:
 
     def read_file(self, job: str, role: str, index: int, path: str, offset: int = 0, *, archive: bool = False) -> HTTPResponse:
         """A file from an offset on, or a folder as a tar archive; the caller reads it to its end."""
+        query = _query({"path": path, "offset": offset, "archive": "true" if archive else None})
+        return self._open(f"{self._task(job, role, index).removeprefix(V2)}/files{query}")
+
+    def _open(self, path: str) -> HTTPResponse:
+        """A response that is read as it comes, on a connection of its own."""
         from http.client import HTTPException
 
-        query = _query({"path": path, "offset": offset, "archive": "true" if archive else None})
         http = self.http.clone()
         try:
-            response = http.send("GET", f"{self._task(job, role, index)}/files{query}")
+            response = http.send("GET", V2 + path)
         except (OSError, HTTPException) as error:
             raise Unreachable(f"{http.server} cannot be reached: {words(error)}") from None
         except NotSent as error:
@@ -476,10 +520,11 @@ class Client:
         found: list[dict[str, Any]] = self._request("GET", path).json()
         return found
 
-    def _json(self, method: str, path: str, body: Any = None) -> Any:
+    def _json(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         data = None if body is None else json.dumps(body).encode()
         reply = self._request(method, path, data, {"Content-Type": "application/json"} if data is not None else None)
-        return reply.json() if reply.body else {}
+        found: dict[str, Any] = reply.json() if reply.body else {}
+        return found
 
     def _request(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Reply:
         return self.http.request(method, V2 + path, body, headers)
@@ -513,6 +558,10 @@ def _says_final(event: Event) -> bool:
         return False
 
 
+def _entry_path(name: str, version: str = "") -> str:
+    return f"/library/{_part(name)}" + (f"/{_part(version)}" if version else "")
+
+
 def _part(text: str) -> str:
     """A name as a part of a path."""
     from urllib.parse import quote
@@ -529,3 +578,9 @@ def _query(values: Mapping[str, Any]) -> str:
         if value is not None and value != ""
     }
     return f"?{urlencode(given)}" if given else ""
+
+
+def _json_lines(response: HTTPResponse) -> Iterator[dict[str, Any]]:
+    with response:
+        for line in response:
+            yield json.loads(line)

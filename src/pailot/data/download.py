@@ -7,7 +7,9 @@ import re
 from base64 import b64encode
 from netrc import NetrcParseError, netrc
 
+from ..install_lines import install_line
 from ..progress import size as words
+from ..values import Value
 from . import filesystems
 from .addresses import NotAllowed
 from .location import Location, ProvideError, Unreachable
@@ -32,7 +34,38 @@ THREADS = 8
 CHUNK = 1024 * 1024
 BLOCK = 8 * 1024 * 1024
 """What is asked of a bucket at once."""
+_NEVER_SEEN = (0, 0, 0)
 _RANGE = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)\Z", re.ASCII)
+
+
+class CachedCopy(Value):
+    """What is known of a copy in the cache: its sum, by what its source is asked whether it changed, and how it looked here."""
+
+    sha256: str = ""
+    """Empty for a folder."""
+    etag: str | None = None
+    modified: str | None = None
+    mark: str | None = None
+    """Of a bucket's content."""
+    look: tuple[int, int, int] = _NEVER_SEEN
+    """Size, time of change and number of our file: when it looks otherwise, it is not what was fetched."""
+    fetched: float = 0.0
+
+    def to_json(self) -> dict[str, object]:
+        return dict(self.__dict__)
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> CachedCopy:
+        """What `to_json` made; KeyError or TypeError if it is something else."""
+        size, changed, number = found["look"]
+        return cls(
+            found["sha256"],
+            found.get("etag"),
+            found.get("modified"),
+            found.get("mark"),
+            (size, changed, number),
+            found["fetched"],
+        )
 
 
 def room_for(size: int | None, place: str, source: Location) -> None:
@@ -73,8 +106,8 @@ def _write(target: BinaryIO, chunk: bytes) -> None:
 
 
 def from_http(
-    source: Location, part: str, kept: Mapping[str, Any], meter_of: MeterOf, rules: Rules = OWN_MACHINE
-) -> dict[str, Any] | None:
+    source: Location, part: str, kept: CachedCopy | None, meter_of: MeterOf, rules: Rules = OWN_MACHINE
+) -> CachedCopy | None:
     """A file of a web server; None if the one that is kept is still right. A download that breaks off is continued."""
     from http.client import HTTPException
     from urllib.error import HTTPError
@@ -101,17 +134,17 @@ def from_http(
         raise source.failure(getattr(error, "reason", None) or error, Unreachable) from None
 
 
-def _download(source: Location, stream: BinaryIO, kept: Mapping[str, Any], meter_of: MeterOf, rules: Rules) -> dict[str, Any]:
+def _download(source: Location, stream: BinaryIO, kept: CachedCopy | None, meter_of: MeterOf, rules: Rules) -> CachedCopy:
     from hashlib import sha256
     from http.client import HTTPException
 
     digest, done, total, meter = sha256(), 0, None, None
     furthest = 0
-    notes: dict[str, Any] = {}
+    made = CachedCopy()
     left = CONTINUED
     open_address = _opener(rules)
     while True:
-        with open_address(_request(source, kept, done, notes.get("etag")), timeout=TIMEOUT_SECONDS) as answer:
+        with open_address(_request(source, kept, done, made.etag), timeout=TIMEOUT_SECONDS) as answer:
             if done and not _goes_on(answer, done):
                 stream.seek(0)
                 stream.truncate()
@@ -119,7 +152,7 @@ def _download(source: Location, stream: BinaryIO, kept: Mapping[str, Any], meter
             if not done:
                 length = answer.headers.get("Content-Length")
                 total = None if length is None else int(length)
-                notes = {"etag": answer.headers.get("ETag"), "modified": answer.headers.get("Last-Modified")}
+                made = CachedCopy(etag=answer.headers.get("ETag"), modified=answer.headers.get("Last-Modified"))
                 room_for(total, stream.name, source)
                 meter = meter_of(total)
             assert meter is not None
@@ -138,7 +171,7 @@ def _download(source: Location, stream: BinaryIO, kept: Mapping[str, Any], meter
             if total is not None and done > total:
                 raise source.error(f"the server sent {done} bytes, {total} were announced")
             meter.end()
-            return {"sha256": digest.hexdigest(), **notes}
+            return made.replace(sha256=digest.hexdigest())
         left = CONTINUED if done > furthest else left - 1  # a server that begins anew each time brings us no further
         furthest = max(furthest, done)
         if not left or not done:
@@ -162,7 +195,7 @@ def _goes_on(answer: Any, done: int) -> bool:
     return answer.status == 206 and found is not None and int(found[1]) == done
 
 
-def _request(source: Location, kept: Mapping[str, Any], done: int, etag: str | None) -> Any:
+def _request(source: Location, kept: CachedCopy | None, done: int, etag: str | None) -> Any:
     """With `https://user:password@host`, or a line of the user's .netrc, as a header; asking only for what is not here."""
     from urllib.parse import unquote, urlsplit, urlunsplit
     from urllib.request import Request
@@ -178,10 +211,10 @@ def _request(source: Location, kept: Mapping[str, Any], done: int, etag: str | N
         if etag and not etag.startswith("W/"):
             request.add_header("If-Range", etag)
         return request
-    if kept.get("etag"):
-        request.add_header("If-None-Match", kept["etag"])
-    if kept.get("modified"):
-        request.add_header("If-Modified-Since", kept["modified"])
+    if kept is not None and kept.etag:
+        request.add_header("If-None-Match", kept.etag)
+    if kept is not None and kept.modified:
+        request.add_header("If-Modified-Since", kept.modified)
     return request
 
 
@@ -201,18 +234,18 @@ def _from_netrc(host: str) -> str:
 
 
 def from_store(
-    source: Location, part: str, kept: Mapping[str, Any], meter_of: MeterOf, rules: Rules = OWN_MACHINE
-) -> dict[str, Any] | None:
+    source: Location, part: str, kept: CachedCopy | None, meter_of: MeterOf, rules: Rules = OWN_MACHINE
+) -> CachedCopy | None:
     """A file or a folder behind a driver of fsspec; None if what is kept is still right."""
     try:
         import fsspec  # noqa: F401  # is it there?
     except ImportError:
         scheme = filesystems.scheme_of(source.uri)
-        raise source.error(f"to fetch from {scheme}:// install fsspec: pip install 'pailot[storage]'") from None
+        raise source.error(f"to fetch from {scheme}:// install fsspec: {install_line('storage')}") from None
     try:
         files, path = filesystems.connect(source.uri, rules)
         found, mark = filesystems.look(files, path, source.uri)
-        if kept.get("mark") == mark:
+        if kept is not None and kept.mark == mark:
             return None
         if isinstance(found, int):
             room_for(found, part, source)
@@ -220,10 +253,10 @@ def from_store(
             with open(part, "wb") as target:
                 digest = _file(files, path, found, target, meter)
             meter.end()
-            return {"sha256": digest, "mark": mark}
+            return CachedCopy(digest, mark=mark)
         room_for(found.size, part, source)
         _folder(files, found, part, meter_of(found.size))
-        return {"sha256": "", "mark": mark}
+        return CachedCopy(mark=mark)
     except OSError as error:
         if error.filename is not None and str(error.filename).startswith(part):
             raise  # our own file

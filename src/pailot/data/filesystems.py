@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from ..install_lines import install_line
 from ..values import Value
 from . import oss
 from .addresses import NotAllowed, parse, refusal
@@ -93,11 +94,11 @@ def check_driver(uri: str) -> None:
     try:
         import fsspec
     except ImportError:
-        raise DataError(f"{missing}: pip install 'pailot[{EXTRAS.get(scheme, 'storage')}]'") from None
+        raise DataError(f"{missing}: {install_line(EXTRAS.get(scheme, 'storage'))}") from None
     try:
         fsspec.get_filesystem_class(scheme)
     except ImportError as error:
-        how = f"pip install 'pailot[{EXTRAS[scheme]}]'" if scheme in EXTRAS else str(error)
+        how = install_line(EXTRAS[scheme]) if scheme in EXTRAS else str(error)
         raise DataError(f"{missing}: {how}") from None
     except ValueError:
         raise DataError(f"{shown(uri)}: there is no driver for {scheme}://") from None
@@ -116,7 +117,7 @@ def connect(uri: str, rules: Rules = OWN_MACHINE) -> tuple[Any, str]:
         check_endpoint(address, rules)
     import fsspec
 
-    options: dict[str, Any] = {"skip_instance_cache": True}  # or new credentials in the environment would not be seen
+    options: dict[str, object] = {"skip_instance_cache": True}  # or new credentials in the environment would not be seen
     scheme = scheme_of(uri)
     if scheme == "oss":
         options |= {key: os.environ[name] for key, name in _OSS.items() if os.environ.get(name)}
@@ -133,7 +134,7 @@ def connect(uri: str, rules: Rules = OWN_MACHINE) -> tuple[Any, str]:
     return files, str(path)
 
 
-def _nobody(scheme: str) -> dict[str, Any]:
+def _nobody(scheme: str) -> dict[str, object]:
     """Options that make a driver act without credentials; otherwise it would take those of the machine."""
     if scheme == "s3":
         own = os.path.expanduser("~/.aws/credentials")  # of the job's Unix user
@@ -159,7 +160,7 @@ def failure(uri: str, error: BaseException) -> DataError:
         come = f"; its credentials come from {hint}" if hint else ""
         return Denied(f"{where}: access is denied ({words}){come}")
     if isinstance(error, ImportError):
-        return DataError(f"{where}: {words}: pip install 'pailot[{EXTRAS.get(scheme, 'storage')}]'")
+        return DataError(f"{where}: {words}: {install_line(EXTRAS.get(scheme, 'storage'))}")
     return Silent(f"{where}: {words}")
 
 

@@ -21,7 +21,7 @@ from .unpacking import Limits, unpack_below
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import IO, Any, BinaryIO
+    from typing import IO, BinaryIO
 
     from .folders import Held
     from .packing import Sink
@@ -43,7 +43,7 @@ class Files:
         self._base, self._steps = base, tuple(steps)
         self._limit = limit_bytes or Limits().bytes
 
-    def describe(self, path: str, mark: str = "") -> dict[str, Any]:
+    def describe(self, path: str, mark: str = "") -> dict[str, object]:
         """What is at a path: its kind, its size, what tells this version of it from others; and how much of a copy is there."""
         parent, name = self._parent(path)
         with parent:
@@ -62,7 +62,7 @@ class Files:
                 raise PailotError(f"{path}: {'a link is not followed' if stat.S_ISLNK(found.st_mode) else 'it is no file'}")
             return {"kind": FILE, "size": found.st_size, "version": _version(found), "part": part}
 
-    def read(self, path: str, offset: int = 0) -> tuple[BinaryIO, dict[str, Any]]:
+    def read(self, path: str, offset: int = 0) -> tuple[BinaryIO, dict[str, object]]:
         """A file from an offset on, and what it is."""
         parent, name = self._parent(path)
         with parent:

@@ -13,6 +13,7 @@ import threading
 from secrets import token_urlsafe
 from time import time
 
+from ..install_lines import install_line
 from ..store.server import APPLICATION, BROWSER, SESSION, Group, NameTaken, Token, User
 from ..store.server.tokens import BadToken, TokenKeys, digest, sign, verify
 from ..values import Value
@@ -328,7 +329,7 @@ class Accounts:
         hashed = self._hash(password) if password is not None and not self._has_password(username, password) else None
         with self._store.batch():
             user = self._user(username)
-            changes: dict[str, Any] = {}
+            changes: dict[str, object] = {}
             if email is not None:
                 changes["email"] = email
             if unix_user is not None:
@@ -440,7 +441,7 @@ class Accounts:
         _check_texts(description, external_name, lines=True)
         with self._store.batch():
             group = self.group(groupname)
-            changes: dict[str, Any] = {}
+            changes: dict[str, object] = {}
             if description is not None:
                 changes["description"] = description
             if external_name is not None:
@@ -525,7 +526,7 @@ class Accounts:
 
     def _grant(self, username: str, kind: str, life: float | None, note: str = "") -> str:
         now = int(self._clock())
-        claims: dict[str, Any] = {
+        claims: dict[str, object] = {
             "username": username,
             "application": kind == APPLICATION,
             "jobSpecific": False,
@@ -624,7 +625,7 @@ def _hasher() -> PasswordHasher:
     try:
         from argon2 import PasswordHasher
     except ImportError:
-        raise TeamError("to keep passwords install argon2-cffi: pip install 'pailot[server]'") from None
+        raise TeamError(f"to keep passwords install argon2-cffi: {install_line('server')}") from None
     return PasswordHasher(time_cost=PASSES, memory_cost=MEMORY_KIB, parallelism=LANES)
 
 
@@ -633,7 +634,7 @@ def _some(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + more
 
 
-def _checked_extension(extension: dict[str, Any]) -> dict[str, Any]:
+def _checked_extension(extension: dict[str, object]) -> dict[str, object]:
     """Not more than a user needs: a list of users shows all of them at once."""
     if len(json.dumps(extension)) > LARGEST_EXTENSION:
         raise BadRequest(f"the extension of a user may have {LARGEST_EXTENSION} bytes, no more")
@@ -652,7 +653,7 @@ def _acls(*, admin: bool = False, clusters: Sequence[str] = ()) -> dict[str, Any
     return {"acls": {"admin": admin, "virtualClusters": list(clusters), "storageConfigs": []}}
 
 
-def _with_acls(extension: Mapping[str, Any]) -> dict[str, Any]:
+def _with_acls(extension: Mapping[str, Any]) -> dict[str, object]:
     """Completed with what OpenPAI's groups always have. BadRequest where it is not of that shape."""
     acls = extension.get("acls", {})
     if not isinstance(acls, dict) or not isinstance(acls.get("admin", False), bool):

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from .models import Caller
     from .service import Team
 
+KEEPER_DOWN, HOME_UNREACHABLE = "PailotKeeperDown", "PailotHomeUnreachable"
+DISK_FULL, DISK_ALMOST_FULL, INODES_FULL = "NodeDiskFull", "NodeDiskAlmostFull", "NodeInodesFull"
+NEVER_FITS, NOTICE_UNDELIVERABLE = "JobNeverFits", "NoticeUndeliverable"
+NAMES = (KEEPER_DOWN, HOME_UNREACHABLE, DISK_FULL, DISK_ALMOST_FULL, INODES_FULL, NEVER_FITS, NOTICE_UNDELIVERABLE)
 CRITICAL, WARNING = "critical", "warning"
 LITTLE_PART = 0.05
 """Less than that part of the disk left is little, if it is little in bytes, too."""
@@ -66,30 +70,30 @@ def seen_by(caller: Caller, alerts: Iterable[Alert]) -> list[Alert]:
 
 
 def counted(alerts: Iterable[Alert]) -> Mapping[str, int]:
-    """How many of each name."""
-    counts: dict[str, int] = {}
+    """How many of each name; names of which there is none have 0."""
+    counts = dict.fromkeys(NAMES, 0)
     for each in alerts:
-        counts[each.name] = counts.get(each.name, 0) + 1
+        counts[each.name] += 1
     return counts
 
 
 def _of_machine(team: Team, now: float) -> Iterator[Alert]:
     if team.floor.link is None or not team.floor.link.open:
         words = "the process that keeps the jobs has gone, and a new one is not there yet: nothing starts"
-        yield Alert("PailotKeeperDown", CRITICAL, words, now)
+        yield Alert(KEEPER_DOWN, CRITICAL, words, now)
     try:
         space = os.statvfs(team.home)
     except OSError as error:
-        yield Alert("PailotHomeUnreachable", CRITICAL, f"{team.home} cannot be looked at: {error.strerror}", now)
+        yield Alert(HOME_UNREACHABLE, CRITICAL, f"{team.home} cannot be looked at: {error.strerror}", now)
         return
     free, whole = space.f_bavail * space.f_frsize, max(1, space.f_blocks * space.f_frsize)
     if free < LITTLE_SPACE:
-        yield Alert("NodeDiskFull", CRITICAL, f"{team.home} has {free / 1e6:.0f} MB left; pailot gc removes old runs", now)
+        yield Alert(DISK_FULL, CRITICAL, f"{team.home} has {free / 1e6:.0f} MB left; pailot gc removes old runs", now)
     elif free < SOON_LITTLE and free / whole < LITTLE_PART:
         words = f"{team.home} has {free / 1e9:.1f} GB left, {100 * free / whole:.0f} % of its disk; pailot gc removes old runs"
-        yield Alert("NodeDiskAlmostFull", WARNING, words, now)
+        yield Alert(DISK_ALMOST_FULL, WARNING, words, now)
     if space.f_files and space.f_favail < space.f_files * LITTLE_PART / 5:
-        yield Alert("NodeInodesFull", CRITICAL, f"the disk of {team.home} has room for {space.f_favail} more files only", now)
+        yield Alert(INODES_FULL, CRITICAL, f"the disk of {team.home} has room for {space.f_favail} more files only", now)
 
 
 def _of_queue(team: Team) -> Iterator[Alert]:
@@ -98,7 +102,7 @@ def _of_queue(team: Team) -> Iterator[Alert]:
         if entry is not None and entry.phase == QUEUED:
             record = entry.record
             words = f"{record.user}~{record.name} will never start: {team.floor.queue.why(number).text}"
-            yield Alert("JobNeverFits", WARNING, words, record.submitted, record.name, record.user, record.vc)
+            yield Alert(NEVER_FITS, WARNING, words, record.submitted, record.name, record.user, record.vc)
 
 
 def _of_notices(failing: Iterable[Notice]) -> Iterator[Alert]:
@@ -107,7 +111,7 @@ def _of_notices(failing: Iterable[Notice]) -> Iterator[Alert]:
         job, user = str(notice.payload.get("name", "")), str(notice.payload.get("user", ""))
         how = "by mail" if notice.kind == "mail" else "to the webhook"
         words = f"a notice about {user}~{job} could not be sent {how} so far, {notice.attempts} times"
-        alert = Alert("NoticeUndeliverable", WARNING, words, notice.created, job, user, detail=notice.error)
+        alert = Alert(NOTICE_UNDELIVERABLE, WARNING, words, notice.created, job, user, detail=notice.error)
         if alert.key not in seen:
             seen.add(alert.key)
             yield alert

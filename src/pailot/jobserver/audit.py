@@ -7,12 +7,13 @@ An entry holds names, never a password, a token, a secret or the text of a job.
 from __future__ import annotations
 
 import json
+import logging
 import os
-import sys
 import threading
 
 from ..printable import cut
 from ..values import Value
+from . import server_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class AuditEntry(Value):
     target: str
     status: int
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "at": round(self.at, 3),
             "request": self.request,
@@ -99,7 +100,10 @@ class AuditLog:
                     self._rotate()
                 self._size += os.write(self._descriptor, line)
             except OSError as error:
-                sys.stderr.write(f"pailot: the audit log cannot be written ({error.strerror}): {line.decode()}")
+                text = line.decode().rstrip("\n")
+                server_log.note(
+                    server_log.SERVER, logging.ERROR, "the audit log cannot be written", error=error.strerror, entry=text
+                )
 
     def entries(self, query: AuditQuery) -> list[AuditEntry]:
         """Return the newest entries that fit, the newest first."""

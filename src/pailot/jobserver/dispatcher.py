@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio  # only a server loads this
 import json
+import logging
 import os
-import sys
 import time
 
 from ..engines import context_codec
@@ -19,7 +19,7 @@ from ..scheduling.requests import Holding, Reason, Request
 from ..store import StoreError
 from ..userruns import settle
 from ..userruns.run_folder import JobFolder
-from . import following, job_history, keeper_client
+from . import following, job_history, keeper_client, server_log
 from .errors import TeamError
 from .following import Followers
 from .signals import Growth, Row, Signal
@@ -45,6 +45,8 @@ KEPT_PLANS = 256
 """At most this many waiting jobs keep their plan in memory; others are read again when their turn comes."""
 LOOK_SECONDS = 0.05
 GOODBYE_SECONDS = 10.0
+SUBMITTED_BY = "request"
+"""The key of `JobRecord.more` with the id of the request that submitted the job."""
 
 
 class Entry:
@@ -138,11 +140,13 @@ class Dispatcher:
         self.ending = False
         self.followers = Followers()
         self.idle = Signal()
-        self.counts = {"started": 0, "ended": 0, "platformRetries": 0, "preempted": 0, "keepers": 0}
+        self.ends: dict[str, int] = {}
+        """How many jobs ended, by state."""
+        self.counts = {"started": 0, "platformRetries": 0, "preempted": 0, "keepers": 0}
         self.on_change: Callable[[JobRecord, JobRecord | None], Callable[[], None] | None] = lambda _after, _before: None
         """Called with each change of a job; what it returns is done in the same transaction."""
         self._due = False
-        self._early: list[dict[str, Any]] | None = []
+        self._early: list[Mapping[str, Any]] | None = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._plans = 0
 
@@ -150,7 +154,7 @@ class Dispatcher:
 
     async def begin(self) -> None:
         """Find the keeper or start one, and take up every job that has not ended."""
-        answers = await keeper_client.find_or_start(self.home, self.engine, self._hear, self._lost)
+        answers = await self._keepers()
         held: dict[str, tuple[Link, Mapping[str, Any]]] = {}
         for each, hello in answers:
             held.update({job: (each, standing) for job, standing in hello["jobs"].items()})
@@ -163,6 +167,10 @@ class Dispatcher:
         for news in early:
             self._hear(self.link, news)
         self.decide_soon()
+
+    async def _keepers(self) -> list[tuple[Link, dict[str, Any]]]:
+        options = server_log.LogOptions.of(self.settings)
+        return await keeper_client.find_or_start(self.home, self.engine, options, self._hear, self._lost)
 
     def _take_up(self, entry: Entry, holder: tuple[Link, Mapping[str, Any]] | None) -> None:
         """A job that was there before us."""
@@ -336,10 +344,12 @@ class Dispatcher:
             attempt=entry.attempt,
             retries=_retries(record),
             began=record.started,
+            request=record.more.get(SUBMITTED_BY, ""),
         )
         if entry.watchers:
             self.link.order(do="watch", id=record.id, on=True)
         self.counts["started"] += 1
+        log_job("job sent to the keeper", record, attempt=entry.attempt)
 
     # Stopping and watching
 
@@ -351,7 +361,7 @@ class Dispatcher:
         if entry.phase == QUEUED:
             self._finish(entry, _stopped("stopped before it started"))
         elif entry.phase == DRIVEN and entry.link is not None:
-            entry.link.order(do="stop", id=entry.record.id, grace=grace, now=now)
+            entry.link.order(do="stop", id=entry.record.id, grace=grace, now=now, request=server_log.current_request.get())
         return entry.record
 
     def watch(self, entry: Entry) -> None:
@@ -366,7 +376,7 @@ class Dispatcher:
 
     # What the keeper tells
 
-    def _hear(self, _: Link, news: dict[str, Any]) -> None:
+    def _hear(self, _: Link, news: Mapping[str, Any]) -> None:
         if self._early is not None:
             self._early.append(news)  # the jobs are not all known yet
             return
@@ -415,10 +425,10 @@ class Dispatcher:
             self._spawn(self._new_keeper())
 
     async def _new_keeper(self) -> None:
-        answers: list[tuple[Link, dict[str, Any]]] = []
+        answers: list[tuple[Link, dict[str, object]]] = []
         while not self.ending:
             try:
-                answers = await keeper_client.find_or_start(self.home, self.engine, self._hear, self._lost)
+                answers = await self._keepers()
                 self._met(answers)
                 return
             except TeamError:
@@ -574,12 +584,13 @@ class Dispatcher:
         }
         after = entry.record = before.replace(**columns)
         entry.phase = SETTLING
-        self.counts["ended"] += 1
+        self.ends[after.state] = self.ends.get(after.state, 0) + 1
+        log_job("job ended", after, state=after.state, exit_code=after.exit_code)
         self._spawn_finish(entry, after, before.state, columns, self._also(after, before))
         self.decide_soon()
 
     def _spawn_finish(
-        self, entry: Entry, after: JobRecord, before: str, columns: dict[str, Any], also: Callable[[], None] | None
+        self, entry: Entry, after: JobRecord, before: str, columns: Mapping[str, Any], also: Callable[[], None] | None
     ) -> None:
         def work() -> None:
             self.store.jobs.update(after.id, **columns)
@@ -674,12 +685,18 @@ class Dispatcher:
         task.add_done_callback(self._tasks.discard)
 
 
+def log_job(message: str, record: JobRecord, **fields: str | int | float | None) -> None:
+    """Log something about a job, under the request that submitted it unless `fields` name another."""
+    fields = {"request": record.more.get(SUBMITTED_BY, ""), **fields}
+    server_log.note(server_log.SERVER, logging.INFO, message, job=record.id, user=record.user, name=record.name, **fields)
+
+
 def _retries(record: JobRecord) -> dict[str, int]:
     """As the driver counts them: room made for others is not among them."""
     return {"user": record.user_retries, "platform": record.platform_retries - record.more.get("preempted", 0)}
 
 
-def _retry_columns(record: JobRecord, retries: Mapping[str, int], attempt: int) -> dict[str, Any]:
+def _retry_columns(record: JobRecord, retries: Mapping[str, int], attempt: int) -> dict[str, object]:
     user, platform = retries.get("user", 0), retries.get("platform", 0) + record.more.get("preempted", 0)
     more = {**record.more, "attempt": attempt}
     return {"user_retries": user, "platform_retries": platform, "retries": user + platform, "more": more}
@@ -712,5 +729,5 @@ def _ignore(done: asyncio.Future[Any]) -> bool:
         return False
     error = done.exception()
     if error is not None:
-        sys.stderr.write(f"pailot: the store does not keep a change: {error}\n")
+        server_log.note(server_log.SERVER, logging.ERROR, "the store does not keep a change", error=str(error))
     return error is None

@@ -29,7 +29,7 @@ def left_of(record: JobRecord) -> tuple[Predecessor, ...]:
     return tuple(each for each in predecessors_of(record) if not each.is_over)
 
 
-def with_end(record: JobRecord, id: str, state: str, reason: str) -> dict[str, Any]:
+def with_end(record: JobRecord, id: str, state: str, reason: str) -> dict[str, object]:
     """Return the record's `more` after one of its predecessors has ended."""
     changed = [each.ended(state, reason) if each.id == id else each for each in predecessors_of(record)]
     return {**record.more, KEY: all_to_json(changed)}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio  # only a server comes here
-import sys
+import logging
 import time
 
+from ..data.data_sets import DataSets
 from ..runtime import defects
 from ..store import StoreError
+from . import server_log
 from .maintenance import collect
+from .server_home import data_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +44,9 @@ class Housekeeping:
         self.store.jobs.warm()
         collect(self.store, self.settings.home, time.time(), keep_days=float(self.settings["keep_days"]))
         self.store.jobs.warm()  # what is gone takes no more memory
+        shared = data_folder(self.settings)
+        if shared:
+            DataSets(shared).evict(self.settings.data_bytes)
 
     async def _hold(self) -> None:
         while True:
@@ -55,7 +61,7 @@ class Housekeeping:
             try:
                 await asyncio.to_thread(self.work)
             except StoreError as error:
-                sys.stderr.write(f"pailot: {error}\n")
+                server_log.note(server_log.SERVER, logging.ERROR, "housekeeping failed", error=str(error))
             except Exception as error:  # the next time may go better, and the server serves without
                 defects.note(error, "housekeeping")
             await asyncio.sleep(EVERY_SECONDS)

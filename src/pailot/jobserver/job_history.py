@@ -215,7 +215,7 @@ def _class_of(state: str, decided: Event | None) -> Mapping[str, Any] | None:
     return None
 
 
-def brief(record: JobRecord) -> dict[str, Any]:
+def brief(record: JobRecord) -> dict[str, object]:
     """A job in live events."""
     return {
         "name": record.name,
@@ -232,7 +232,7 @@ def brief(record: JobRecord) -> dict[str, Any]:
     }
 
 
-def change(record: JobRecord, before: str | None) -> dict[str, Any]:
+def change(record: JobRecord, before: str | None) -> dict[str, object]:
     """A job whose state has changed, with the state before; None for a new one."""
     return {**brief(record), "before": before}
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from .server_log import LogOptions
+
 START_SECONDS = 60.0
 _HIDDEN = (
     "PAILOT_ADMIN_PASSWORD",
@@ -34,11 +36,11 @@ _HIDDEN = (
 class Link(asyncio.Protocol):
     """A connection to one keeper."""
 
-    def __init__(self, news: Callable[[Link, dict[str, Any]], None], lost: Callable[[Link], None]) -> None:
+    def __init__(self, news: Callable[[Link, dict[str, object]], None], lost: Callable[[Link], None]) -> None:
         self._news, self._lost = news, lost
         self._inbox = messages.Inbox()
         self._transport: asyncio.Transport | None = None
-        self.hello: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self.hello: asyncio.Future[dict[str, object]] = asyncio.get_running_loop().create_future()
         self.open = True
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.pid = 0
@@ -82,8 +84,8 @@ class Link(asyncio.Protocol):
 
 
 async def connect(
-    path: str, news: Callable[[Link, dict[str, Any]], None], lost: Callable[[Link], None]
-) -> tuple[Link, dict[str, Any]] | None:
+    path: str, news: Callable[[Link, dict[str, object]], None], lost: Callable[[Link], None]
+) -> tuple[Link, dict[str, object]] | None:
     """The keeper at a socket, and what it says of itself; None if there is none."""
     loop = asyncio.get_running_loop()
     try:
@@ -107,14 +109,14 @@ def found(home: str) -> list[str]:
     return [os.path.join(home, messages.SOCKET), *(os.path.join(home, name) for name in retired)]
 
 
-def start(home: str, engine: str) -> int:
+def start(home: str, engine: str, log_options: LogOptions) -> int:
     """A new keeper, that can be reached when this returns, or the status it ended with.
 
     It inherits nothing of ours: no descriptor, no terminal, no secret variable.
     """
     with open(os.path.join(home, messages.LOG), "ab", opener=private) as log:
         done = subprocess.run(
-            [sys.executable, "-P", "-c", _START, _package(), home, engine],
+            [sys.executable, "-P", "-c", _START, _package(), home, engine, log_options.format, log_options.level],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -132,7 +134,7 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 async def find_or_start(
-    home: str, engine: str, news: Callable[[Link, dict[str, Any]], None], lost: Callable[[Link], None]
+    home: str, engine: str, log_options: LogOptions, news: Callable[[Link, dict[str, object]], None], lost: Callable[[Link], None]
 ) -> list[tuple[Link, dict[str, Any]]]:
     """All keepers of this home, the one that takes new jobs first; it is started if there is none."""
     others = []
@@ -148,7 +150,7 @@ async def find_or_start(
             return [answer, *others, *await _retired(home, path, news, lost)]
     until = asyncio.get_running_loop().time() + START_SECONDS
     while asyncio.get_running_loop().time() < until:
-        status = await asyncio.to_thread(start, home, engine)
+        status = await asyncio.to_thread(start, home, engine, log_options)
         if status not in (0, TAKEN):
             break
         answer = await connect(os.path.join(home, messages.SOCKET), news, lost)
@@ -161,8 +163,8 @@ async def find_or_start(
 
 
 async def _retired(
-    home: str, but: str, news: Callable[[Link, dict[str, Any]], None], lost: Callable[[Link], None]
-) -> list[tuple[Link, dict[str, Any]]]:
+    home: str, but: str, news: Callable[[Link, dict[str, object]], None], lost: Callable[[Link], None]
+) -> list[tuple[Link, dict[str, object]]]:
     answers = [await connect(path, news, lost) for path in found(home) if path != but]
     return [answer for answer in answers if answer is not None]
 

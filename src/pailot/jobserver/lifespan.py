@@ -8,6 +8,7 @@ import os
 import sys
 from contextlib import asynccontextmanager
 
+from ..engines.contract import EngineError
 from ..engines.preparation import gpus, machine
 from ..engines.registry import check, traits
 from ..library import Library
@@ -21,6 +22,7 @@ from .server_home import database, take_lock
 from .service import Team
 from .skus import from_setting, of_machine
 from .submission import Reader
+from .team_library import TeamLibrary
 from .unix_users import task_environment
 
 TYPE_CHECKING = False
@@ -44,8 +46,12 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
     `shutdown` was called with another wish before. `team.store` is the store, for accounts and lists.
     """
     check(engine)
+    if not traits(engine).fits_server:
+        raise EngineError(f"the engine {engine} runs the jobs of one user; a server cannot use it yet")
     if settings["unix_users"] and not traits(engine).unix_users:
         raise BadSetting(f"unix_users: the engine {engine} cannot run tasks as Unix users; only local can")
+    if settings["data_cache_user"] and not settings["unix_users"]:
+        raise BadSetting("data_cache_user: it is for a server with unix_users; without, all tasks are the server's own processes")
     home = settings.home
     os.makedirs(home, mode=0o700, exist_ok=True)
     jobs = os.path.join(home, "jobs")
@@ -58,11 +64,11 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
             box = SecretBox(home)
             check_key(store, box)
             store.accounts.seal_with(box)
-            library = Library(settings.library, home=home, cache=settings.cache, fresh_seconds=settings.library_cache_seconds)
+            folders = Library(settings.library, home=home, cache=settings.cache, fresh_seconds=settings.library_cache_seconds)
             team = Team(
                 settings,
                 store,
-                Reader(library),
+                Reader(TeamLibrary(store, folders, settings)),
                 engine=engine,
                 machine=capacity(settings, engine),
                 environment=task_environment(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ..runfolder import log_index
 from ..runfolder import logs as files
 
 TYPE_CHECKING = False
@@ -46,6 +47,10 @@ class Log:
     def tail(self, size: int) -> bytes:
         """The last bytes."""
         return files.tail(self.folder, self.stream, size)
+
+    def times(self) -> log_index.LogIndex | None:
+        """When each part of it was written; None where that is not known."""
+        return log_index.read(self.folder, self.stream)
 
     def pieces(self, offset: int = 0, end: int | None = None, limit: int = 1 << 18) -> Iterator[bytes]:
         """All that is there between two offsets, piece by piece; ends early where the rest was dropped meanwhile."""

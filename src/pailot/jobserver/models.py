@@ -84,6 +84,24 @@ class Shares(Value):
     gpus: float = 0
 
 
+class TeamFigures(Value):
+    """What a server has counted since it started, and what it has now."""
+
+    states: Mapping[str, int]
+    """Of jobs that are not over, by state."""
+    queued: int
+    submitted: int
+    started: int
+    ended: Mapping[str, int]
+    """By state."""
+    preempted: int
+    platform_retries: int
+    keepers_replaced: int
+    total: Shares
+    used: Shares
+    clusters: Mapping[str, Shares]
+
+
 class ClusterRules(Value):
     """What was set for a virtual cluster: what is kept for it, and what each of its users may have of it at once."""
 
@@ -110,7 +128,7 @@ class ClusterRules(Value):
             str(data.get("description", "")),
         )
 
-    def kept(self) -> dict[str, Any]:
+    def kept(self) -> dict[str, object]:
         """For the database; `read` makes it whole again."""
         told = {
             **{key: getattr(self, key) for key in ("cpus", "memory_mb", "gpus", "percent", "most_percent", "description")},

@@ -219,7 +219,7 @@ def changes(after: JobRecord, before: JobRecord | None) -> list[str]:
     return found
 
 
-def _payload(record: JobRecord, event: str, now: float) -> dict[str, Any]:
+def _payload(record: JobRecord, event: str, now: float) -> dict[str, object]:
     return {
         "event": event,
         "job": f"{record.user}~{record.name}",

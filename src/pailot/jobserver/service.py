@@ -20,10 +20,12 @@ from urllib.parse import quote
 from ..data import server_rules
 from ..engines.contract import LaunchContext
 from ..engines.registry import traits
+from ..library.content import content_of
 from ..lifecycle.states import FINAL_JOB_STATES, WAITING
 from ..loading import shell_syntax
 from ..runfolder import layout
 from ..runfolder import logs as log_files
+from ..runfolder.log_search import roles_of
 from ..runfolder.removing import remove_tree
 from ..scheduling.capacity import Share
 from ..store.secrets import SecretBox
@@ -36,31 +38,38 @@ from . import job_history, subscriptions
 from .accounts import DEFAULT_CLUSTER
 from .alerts import Alerts, counted, seen_by
 from .batched_writer import Writer
+from .capacity_history import CapacityHistory, Use
 from .code import CodeStore, Quota
-from .dispatcher import QUEUED, SETTLING, Dispatcher, Entry, request_of
+from .dispatcher import QUEUED, SETTLING, SUBMITTED_BY, Dispatcher, Entry, log_job, request_of
 from .errors import BadRequest, Conflict, Forbidden, Invalid, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
 from .following import kept_after, predecessors_of, resolve
+from .log_searches import LogSearches
 from .logs import Log
-from .models import CapacityReport, Checked, ClusterRules, ClusterUse, Holder, Shares, Standing, TaskView
+from .models import CapacityReport, Checked, ClusterRules, ClusterUse, Holder, Shares, Standing, TaskView, TeamFigures
 from .notifications import Notices
 from .policy import Policy
 from .reading_pool import SMALL_TEXT, ReadingPool
+from .server_home import data_folder
+from .server_log import current_request
 from .submission import Reader, check_places, check_scripts, demand
 from .subscriptions import Watched
 from .unix_users import UnixUsers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
     from typing import Any, ParamSpec, TypeVar
 
+    from ..library.entries import Entry as LibraryEntry
     from ..lifecycle.following import Predecessor
     from ..runfolder.journal import Event as JournalEvent
+    from ..runfolder.log_search import Wanted
     from ..scheduling.capacity import Capacity
     from ..scheduling.requests import Reason
     from ..settings import Settings
     from ..store.server import ServerStore
     from .alerts import Alert
+    from .log_searches import Told
     from .models import Caller, Event, JobDetail, LogPiece
     from .skus import Sku
     from .submission import Prepared
@@ -72,6 +81,11 @@ JUST_SENT_SECONDS = 3600.0
 ALL_JOBS = Watched()
 SHOWN = 200
 """Of the jobs that run, and of those that wait, at a glance."""
+LIBRARY = "library"
+"""In `more` of a record: what of the server's library the job uses."""
+MOST_COUNTED = 1_000
+"""The tasks of a job that a list of jobs counts by state."""
+COUNTS_KEPT = 10_000
 ID_LENGTH = 16
 """Of the ids that `new_id` makes."""
 
@@ -90,6 +104,7 @@ class Team:
         environment: Mapping[str, str],
     ) -> None:
         self.settings, self.store, self.reader, self.engine = settings, store, reader, engine
+        self.library = reader.library
         self.home = settings.home
         self.policy = Policy(open_to_all=bool(settings["open"]))
         self.code = CodeStore(self.home, Quota(int(settings["code_quota_mb"] * 1_000_000), int(settings["code_quota_files"])))
@@ -99,12 +114,15 @@ class Team:
         self.unix = UnixUsers(settings["unix_users"], lambda name: getattr(store.accounts.user(name), "unix_user", None))
         self.writer = Writer(store, asyncio.get_running_loop())
         self.reading = ReadingPool()
+        self.searches = LogSearches()
         self.machine = machine
         self.clusters: dict[str, ClusterRules] = {DEFAULT_CLUSTER: ClusterRules()}
         self.skus: Mapping[str, Sku] = {}
         """The kinds of cells; where they are set, jobs can name no others."""
         self.skus_are_set = False
         self._alerts = Alerts()
+        self._task_states: dict[str, Mapping[str, int]] = {}
+        """Of jobs that are over, which stays so."""
         self.floor = Dispatcher(
             settings,
             store,
@@ -116,6 +134,7 @@ class Team:
         )
         self.notices = Notices(settings, store, self.writer)
         self.floor.on_change = self.notices.of_change
+        self.history = CapacityHistory(self.home, self._use)
         self.submitted = 0
         self.closed = False
         self._local_store = store.database.kind != "postgresql"
@@ -124,10 +143,12 @@ class Team:
         """Take up everything that was left; `running_team` calls this."""
         await self.floor.begin()
         self.notices.begin()
+        self.history.begin()
 
     async def end(self) -> None:
         """Let everything go; what runs goes on without us."""
         self.closed = True
+        await self.history.end()
         await self.notices.end()
         await self.floor.end()
         self.code.close()
@@ -213,6 +234,8 @@ class Team:
         self._check_skus(prepared)
         check_places(prepared.job, plan, prepared.private.secrets, self.rules)
         self.unix.check(caller.name)
+        if self.settings["data_cache_user"] and self.unix.of(caller.name) == self.settings["data_cache_user"]:
+            raise Forbidden("tasks cannot run as the Unix user that fetches data sets for all (data_cache_user)")
 
     async def _keep(
         self, caller: Caller, prepared: Prepared, *, code: str | None, submit_from: str, after: Sequence[str] = ()
@@ -227,12 +250,22 @@ class Team:
         record = self._new_record(caller, prepared, code=code, submit_from=submit_from, follows=follows)
         sealed = prepared.sealed(self.box, record.id)
         try:
-            await self.writer.do(lambda: self.store.jobs.add(record, prepared.source, prepared.plan_text, sealed))
+            await self.writer.do(lambda: self._add(record, prepared, sealed))
         except NameTaken:
             raise Conflict(f"Job {caller.name}~{plan.name} already exists.") from None
         self.submitted += 1
+        log_job("job submitted", record)
         self.floor.add(record, prepared)
         return record
+
+    def data_content(self, entry: LibraryEntry) -> list[dict[str, Any]]:
+        """Where the content of a data set lies, for each of its addresses."""
+        return content_of(entry, data_folder(self.settings))
+
+    def _add(self, record: JobRecord, prepared: Prepared, sealed: bytes | None) -> None:
+        self.store.jobs.add(record, prepared.source, prepared.plan_text, sealed)
+        if prepared.library:
+            self.library.note_uses(prepared.library, record.submitted)
 
     def _new_record(
         self,
@@ -246,11 +279,15 @@ class Team:
         plan, job = prepared.plan, prepared.job
         cpus, memory, gpus = demand(plan)
         number = new_id()
-        more: dict[str, Any] = {**kept_after(follows)}
+        more: dict[str, object] = {**kept_after(follows)}
+        if current_request.get():
+            more[SUBMITTED_BY] = current_request.get()
         if job.extras.notify_on:
             more["notify"] = sorted(job.extras.notify_on)
         if plan.options.hold_on_failure_minutes:
             more["hold"] = True
+        if prepared.library:
+            more[LIBRARY] = dict(prepared.library)
         return JobRecord(
             number,
             caller.name,
@@ -288,6 +325,7 @@ class Team:
         self.policy.check_change(caller, record)
         if entry is None or record.state in FINAL_JOB_STATES:
             return record
+        log_job("job to be stopped", record, request=current_request.get(), by=caller.name)
         return await self.floor.stop(entry, grace=grace, now=now)
 
     async def rerun(
@@ -319,7 +357,13 @@ class Team:
         prepared = await self.reading.read(
             caller.name,
             lambda: self.reader.prepare(
-                text, caller.name, name=chosen, secrets=secrets, with_code=record.code is not None, kept=kept
+                text,
+                caller.name,
+                name=chosen,
+                secrets=secrets,
+                with_code=record.code is not None,
+                kept=kept,
+                library=record.more.get(LIBRARY),
             ),
         )
         await self._check_scripts(caller, prepared)
@@ -384,7 +428,7 @@ class Team:
         record = await self.get(caller, job, details=True)
         return await self._read(self.store.jobs.config, record.id) or ""
 
-    async def plan(self, caller: Caller | None, job: str) -> dict[str, Any]:
+    async def plan(self, caller: Caller | None, job: str) -> dict[str, object]:
         """What was planned, as `pailot plan --json` prints it."""
         return await self._plan(await self.get(caller, job, details=True))
 
@@ -414,7 +458,7 @@ class Team:
         if attempt is not None and not 0 <= attempt < max(1, folder.attempts()):
             raise NoSuchJob(f"job {record.user}~{record.name} has no attempt {attempt}")
         shown = await asyncio.to_thread(lambda: describe(record, folder, plan, attempt))
-        more: dict[str, Any] = {"exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
+        more: dict[str, object] = {"exitCode": record.exit_code, "reason": record.reason or None, "retries": record.retries}
         follows = predecessors_of(record)
         if follows:
             more["after"] = [{"name": each.name, "on": each.on, "state": each.state or None} for each in follows]
@@ -424,7 +468,7 @@ class Team:
                 task["logs"], task["failedCommand"], task["usage"] = {}, None, None
         return {**shown, **more}
 
-    async def usage(self, caller: Caller | None, job: str, attempt: int | None = None) -> list[dict[str, Any]]:
+    async def usage(self, caller: Caller | None, job: str, attempt: int | None = None) -> list[dict[str, object]]:
         """What each task of an attempt (the latest) uses now, and its peaks; NoSuchJob for an attempt that never was."""
         record, number = await self._attempt_to_read(caller, job, attempt)
         plan = await self._plan(record)
@@ -432,7 +476,7 @@ class Team:
 
     async def task_usage(
         self, caller: Caller | None, job: str, role: str, index: int, attempt: int | None, points: int
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """What a task used over time."""
         record, number = await self._attempt_to_read(caller, job, attempt)
         plan = await self._plan(record)
@@ -480,6 +524,26 @@ class Team:
         entry = self.floor.entries.get(number)
         in_line = entry is not None and entry.phase == QUEUED and entry.record.state == WAITING
         return self.floor.wait_reason(entry) if entry is not None and in_line else None
+
+    def task_states(self, record: JobRecord) -> Mapping[str, int] | None:
+        """How many tasks of a job are in each state; None for a job with very many. For a thread beside the loop."""
+        known = self._task_states.get(record.id)
+        if known is not None:
+            return known
+        if record.state == WAITING and record.started is None:
+            return {WAITING: record.tasks}
+        if record.tasks > MOST_COUNTED:
+            return None
+        plan = json.loads(self.store.jobs.plan(record.id) or "{}")
+        counts: dict[str, int] = {}
+        for tasks in job_history.detail(record, plan, None).roles.values():
+            for task in tasks:
+                counts[task.state] = counts.get(task.state, 0) + 1
+        if record.state in FINAL_JOB_STATES:
+            if len(self._task_states) >= COUNTS_KEPT:
+                self._task_states.clear()
+            self._task_states[record.id] = counts
+        return counts
 
     def line(self, caller: Caller) -> tuple[list[Holder], list[tuple[Holder, Reason]]]:
         """The jobs that hold a part of the machine, the largest first, and those that wait, in line; at most `SHOWN` of each.
@@ -545,6 +609,14 @@ class Team:
         over = record.state in FINAL_JOB_STATES or number < folder.attempts() - 1
         ended = over or os.path.exists(os.path.join(path, layout.EXIT))
         return Log(record.id, path, stream, number, chosen, ended=ended)
+
+    async def search_logs(self, caller: Caller | None, job: str, wanted: Wanted, limit: int) -> AsyncGenerator[Told, None]:
+        """Lines of a job's logs, in batches, and at last how the search ended. Raises BadRequest for a pattern that is none."""
+        record = await self.get(caller, job, details=True)
+        roles = roles_of(await self._plan(record))
+        found = self.searches.run(caller.name if caller else "", record.folder, roles, wanted, limit)
+        await anext(found)  # which tells a wrong pattern
+        return found
 
     # Following
 
@@ -652,6 +724,10 @@ class Team:
             clusters[DEFAULT_CLUSTER] = clusters[DEFAULT_CLUSTER].replace(guaranteed=rest, is_rest=True)
         return CapacityReport(_shares(self.machine), _shares(queue.used()), clusters, os.uname().nodename, self.skus)
 
+    def _use(self) -> Use:
+        used, queue = self.floor.queue.used(), self.floor.queue
+        return Use(used.cpu, used.memory_mb, used.gpu, len(queue.running()), len(queue.waiting()))
+
     async def alerts(self, caller: Caller) -> list[Alert]:
         """What is wrong now, as far as it is the caller's business."""
         return seen_by(caller, await self._alerts.look(self))
@@ -682,30 +758,26 @@ class Team:
         self.floor.queue.resize(self.machine, shares, {name: rules.limits for name, rules in self.clusters.items()})
         self.floor.decide_soon()
 
-    def figures(self) -> dict[str, float]:
-        """Counters for /metrics: jobs by state, submissions, retries, queue length, keepers."""
-        states: dict[str, float] = {}
-        for entry in self.floor.entries.values():
-            key = f'jobs{{state="{entry.record.state}"}}'
-            states[key] = states.get(key, 0) + 1
-        queue = self.floor.queue
-        return {
-            **states,
-            **_amounts("resources", "", self.machine),
-            **_amounts("resources_used", "", queue.used()),
-            **{
-                key: value
-                for name in self.clusters
-                for key, value in _amounts("virtual_cluster_used", f'virtual_cluster="{name}",', queue.used_by(name)).items()
-            },
-            "submitted_total": self.submitted,
-            "started_total": self.floor.counts["started"],
-            "ended_total": self.floor.counts["ended"],
-            "preempted_total": self.floor.counts["preempted"],
-            "platform_retries_total": self.floor.counts["platformRetries"],
-            "keepers_replaced_total": self.floor.counts["keepers"],
-            "queue_length": sum(entry.phase == QUEUED for entry in self.floor.entries.values()),
-        }
+    def figures(self) -> TeamFigures:
+        """What is counted, for /metrics."""
+        entries = self.floor.entries.values()
+        states: dict[str, int] = {}
+        for entry in entries:
+            states[entry.record.state] = states.get(entry.record.state, 0) + 1
+        queue, counts = self.floor.queue, self.floor.counts
+        return TeamFigures(
+            states=states,
+            queued=sum(entry.phase == QUEUED for entry in entries),
+            submitted=self.submitted,
+            started=counts["started"],
+            ended=dict(self.floor.ends),
+            preempted=counts["preempted"],
+            platform_retries=counts["platformRetries"],
+            keepers_replaced=counts["keepers"],
+            total=_shares(self.machine),
+            used=_shares(queue.used()),
+            clusters={name: _shares(queue.used_by(name)) for name in self.clusters},
+        )
 
     async def shutdown(self, how: str = "hand-over") -> None:
         """End: `hand-over` leaves running jobs to the next server, `drain` waits for them, `stop-jobs` stops them."""
@@ -754,9 +826,9 @@ class Team:
     async def _record(self, job: str) -> JobRecord:
         return (await self._find(job))[1]
 
-    async def _plan(self, record: JobRecord) -> dict[str, Any]:
+    async def _plan(self, record: JobRecord) -> dict[str, object]:
         text = await self._read(self.store.jobs.plan, record.id)
-        found: dict[str, Any] = json.loads(text or "{}")
+        found: dict[str, object] = json.loads(text or "{}")
         return found
 
     async def _free_name(self, user: str, name: str) -> str:
@@ -770,7 +842,8 @@ class Team:
         text = self.store.jobs.config(record.id) or ""
         sealed = self.store.jobs.secrets(record.id)
         kept = Kept.opened(self.box.open_all(record.id, sealed)) if sealed is not None else Kept()
-        return self.reader.prepare(text, record.user, with_code=record.code is not None, kept=kept)
+        library = record.more.get(LIBRARY)
+        return self.reader.prepare(text, record.user, with_code=record.code is not None, kept=kept, library=library)
 
     def _context(self, record: JobRecord, prepared: Prepared) -> LaunchContext:
         run_as = self.unix.of(record.user)
@@ -787,6 +860,9 @@ class Team:
             code=self.code.tree(record.code) if record.code else "",
             run_as=run_as,
             rules=self.rules,
+            data_folder=data_folder(self.settings),
+            data_bytes=self.settings.data_bytes,
+            data_user=self.settings["data_cache_user"],
         )
 
     def _cache(self, user: str, run_as: str) -> str:
@@ -794,11 +870,6 @@ class Team:
         if run_as:
             return os.path.join(self.home, "cache", f"unix-{run_as}")
         return os.path.join(self.settings.cache, "users", f"user-{quote(user, safe='')}")
-
-
-def _amounts(name: str, labels: str, of: Capacity) -> dict[str, float]:
-    amounts = {"cpu": of.cpu, "memory_mb": of.memory_mb, "gpu": of.gpu}
-    return {f'{name}{{{labels}resource="{resource}"}}': value for resource, value in amounts.items()}
 
 
 def _shares(of: Capacity) -> Shares:

@@ -110,7 +110,7 @@ class TaskSessions:
         )
         return await _start_shell(found, "" if found.outside else run_as, wanted)
 
-    def files_order(self, record: JobRecord, place: Place, path: str, do: str, **more: Any) -> dict[str, Any]:
+    def files_order(self, record: JobRecord, place: Place, path: str, do: str, **more: Any) -> dict[str, object]:
         """What a process of `file_process` is told."""
         folder = load(place.engine).files_folder(place.folder)
         base, name = os.path.split(folder)
@@ -151,7 +151,7 @@ class FileWork:
         assert self._process.stdout
         line = await self._process.stdout.readline()
         try:
-            found: dict[str, Any] = json.loads(line)
+            found: dict[str, object] = json.loads(line)
         except ValueError:
             assert self._process.stderr
             words = (await self._process.stderr.read(1 << 16)).decode("utf-8", "replace").strip().rpartition("\n")[2]

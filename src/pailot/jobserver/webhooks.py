@@ -84,16 +84,16 @@ def check_template(template: str) -> str:
     return template
 
 
-def _plain(notice: Mapping[str, Any], _: str) -> dict[str, Any]:
+def _plain(notice: Mapping[str, Any], _: str) -> dict[str, object]:
     return dict(notice)
 
 
-def _slack(_: Mapping[str, Any], words: str) -> dict[str, Any]:
+def _slack(_: Mapping[str, Any], words: str) -> dict[str, object]:
     # Slack reads &, < and > as the beginning of links and mentions.
     return {"text": words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
 
 
-def _teams(_: Mapping[str, Any], words: str) -> dict[str, Any]:
+def _teams(_: Mapping[str, Any], words: str) -> dict[str, object]:
     title, *rest = words.split("\n", 1)
     parts = [{"type": "TextBlock", "text": title, "weight": "Bolder", "wrap": True}]
     parts += [{"type": "TextBlock", "text": each, "wrap": True} for each in rest]
@@ -106,15 +106,15 @@ def _teams(_: Mapping[str, Any], words: str) -> dict[str, Any]:
     return {"type": "message", "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive", "content": card}]}
 
 
-def _dingtalk(_: Mapping[str, Any], words: str) -> dict[str, Any]:
+def _dingtalk(_: Mapping[str, Any], words: str) -> dict[str, object]:
     return {"msgtype": "text", "text": {"content": words}}
 
 
-def _feishu(_: Mapping[str, Any], words: str) -> dict[str, Any]:
+def _feishu(_: Mapping[str, Any], words: str) -> dict[str, object]:
     return {"msg_type": "text", "content": {"text": words}}
 
 
-_FORMS: dict[str, Callable[[Mapping[str, Any], str], dict[str, Any]]] = {
+_FORMS: dict[str, Callable[[Mapping[str, Any], str], dict[str, object]]] = {
     "pailot": _plain,
     "slack": _slack,
     "teams": _teams,

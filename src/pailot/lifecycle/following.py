@@ -55,7 +55,7 @@ def read_all(data: Sequence[Mapping[str, Any]]) -> tuple[Predecessor, ...]:
     return tuple(Predecessor.from_json(each) for each in data)
 
 
-def all_to_json(predecessors: Sequence[Predecessor]) -> list[dict[str, Any]]:
+def all_to_json(predecessors: Sequence[Predecessor]) -> list[dict[str, object]]:
     return [each.to_json() for each in predecessors]
 
 

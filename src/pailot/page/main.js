@@ -31,7 +31,7 @@ const LATER = /** @type {Record<string, () => Promise<any>>} */ ({
   submit: async () => (await import("./views/submit.js")).Submit,
   cluster: async () => (await import("./views/cluster.js")).Cluster,
   account: async () => (await import("./views/account.js")).Account,
-  admin: async () => (await import("./views/users.js")).Users,
+  admin: async () => (await import("./views/admin.js")).Admin,
   alerts: async () => (await import("./views/alerts.js")).Alerts,
 });
 
@@ -72,7 +72,7 @@ function Top({ me, onOut }) {
     const timer = setInterval(look, 60000);
     return () => clearInterval(timer);
   }, []);
-  const entries = [["/jobs", t("jobs")], ["/submit", t("submit")], ["/cluster", t("cluster")], ...(me.admin ? [["/admin", t("users")]] : [])];
+  const entries = [["/jobs", t("jobs")], ["/submit", t("submit")], ["/cluster", t("cluster")], ...(me.admin ? [["/admin", t("administration")]] : [])];
   const out = async () => {
     await remove("/session").catch(() => {});
     keepSecret("");

@@ -135,7 +135,7 @@ def _lists_of(own: Prerequisite, event: str) -> Sequence[tuple[Path, Sequence[st
     return found
 
 
-def table(job: Job, planned: RolePlan) -> dict[str, Any]:
+def table(job: Job, planned: RolePlan) -> dict[str, object]:
     """The commands of a role as they are kept beside the plan: by script, first and last line, name, place, whether to quote it.
 
     `lines` counts those of each script: one that was masked over several lines cannot be quoted. A long script is left out.

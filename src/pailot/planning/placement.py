@@ -14,7 +14,6 @@ from .environment import MAX_NAMED_PEERS, spellings
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
 
     from ..runfolder.plan import Plan, RolePlan
 
@@ -79,7 +78,7 @@ def task_variables(plan: Plan, placement: Placement, role: str, index: int) -> d
     return variables
 
 
-def peers(plan: Plan, placement: Placement) -> list[dict[str, Any]]:
+def peers(plan: Plan, placement: Placement) -> list[dict[str, object]]:
     """All tasks of a job, for the file that PAI_PEERS_FILE names; an address that is not known is null."""
     return [
         {

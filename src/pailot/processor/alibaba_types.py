@@ -21,6 +21,7 @@ class Record(Value):
     _spelled = {"": ""}
     _kinds = dict[str, "type[Record] | type[StrEnum]"]()
     """Of what kind a field is, or each item of its list."""
+    _general_instances = 0  # each instance is completed
 
     @classmethod
     def _make_init(cls) -> None:
@@ -37,7 +38,7 @@ class Record(Value):
 
         cls.__init__ = made  # type: ignore[method-assign, assignment]  # as `Value` does
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As in the API: PascalCase names, nothing that is None."""
         return {
             self._spelled.get(name) or _pascal(name): _plain(getattr(self, name))
@@ -212,7 +213,7 @@ class AlgorithmSpec(Record):
     hyperparameter_definitions: Sequence[HyperParameterDefinition] = []
     job_type: str = JobType.PyTorchJob
     code_dir: CodeDir | None = None
-    customization: dict[str, Any] | None = None
+    customization: dict[str, object] | None = None
     _spelled = {"hyperparameter_definitions": "HyperParameters"}
     _kinds = {
         "output_channels": Channel,

@@ -42,7 +42,7 @@ def commands(
     place: str,
     image: str,
     code_in_cwd: bool,
-) -> tuple[list[str], dict[str, Any]]:
+) -> tuple[list[str], dict[str, object]]:
     """The commands of the role, and the parameters that they refer to."""
     lines = []
     if code_in_cwd:

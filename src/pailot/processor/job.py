@@ -89,7 +89,7 @@ class TrainingJob:
         self.algorithm_spec = AlgorithmSpec.from_dict(description["AlgorithmSpec"])
         self.compute_resource = ComputeResource.from_dict(description["ComputeResource"])
         self.scheduler = SchedulerConfig.from_dict(description.get("Scheduler") or {})
-        self.experiment_config: dict[str, Any] | None = description.get("ExperimentConfig")
+        self.experiment_config: dict[str, object] | None = description.get("ExperimentConfig")
         self.inputs = [_channel(each, UriInput) for each in description["InputChannels"]]
         self.outputs = [_channel(each, UriOutput) for each in description["OutputChannels"]]
         self.hyperparameters = [HyperParameter.from_dict(each) for each in description["HyperParameters"]]
@@ -265,7 +265,7 @@ class TrainingJob:
             ],
         }
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The fields of the job as Alibaba's SDK writes them: PascalCase names, nothing that is None."""
         theirs = (
             "AlgorithmSpec", "ComputeResource", "Scheduler", "ExperimentConfig", "InputChannels", "OutputChannels",
@@ -345,7 +345,7 @@ def _number(name: str, text: str) -> float:
         raise PailotError(f"the metric '{name}': {text!r} is no number") from None
 
 
-def _transitions(record: Mapping[str, Any], status: str) -> list[dict[str, Any]]:
+def _transitions(record: Mapping[str, Any], status: str) -> list[dict[str, object]]:
     """The states that a job went through, with the time when each began."""
     steps = [(TrainingJobStatus.Submitted, record.get("submitted")), (TrainingJobStatus.Running, record.get("started"))]
     if record.get("ended"):

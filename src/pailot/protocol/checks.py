@@ -132,7 +132,7 @@ class CallbackRenderers:
     def of(self, role: TaskRole, each: Prerequisite) -> Renderer:
         """For one prerequisite in one role."""
 
-        def this() -> dict[str, Any]:
+        def this() -> dict[str, object]:
             fields = {key: value for key, value in each.fields.items() if key != "auth"}
             return {"parameters": own_parameters(each, self.by_name, self.inherited), **fields}
 

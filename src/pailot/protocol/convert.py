@@ -107,7 +107,7 @@ def _told_renames(
                 yield told("port label", label, other, *port, "label")
 
 
-def _with_labels(role: dict[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
+def _with_labels(role: Mapping[str, Any], labels: Mapping[str, str]) -> Mapping[str, Any]:
     resources = role["resourcePerInstance"]
     if "ports" in resources:
         resources["ports"] = {labels[label]: count for label, count in resources["ports"].items()}
@@ -115,8 +115,8 @@ def _with_labels(role: dict[str, Any], labels: Mapping[str, str]) -> dict[str, A
 
 
 def _extras_with_names(
-    extras: dict[str, Any], names: Mapping[str, str], labels: Mapping[str, Mapping[str, str]]
-) -> dict[str, Any]:
+    extras: Mapping[str, Any], names: Mapping[str, str], labels: Mapping[str, Mapping[str, str]]
+) -> dict[str, object]:
     """The extras with the new names wherever they name a role or a port."""
     extras = dict(extras)
     for spelling in ("hivedScheduler", "hivedscheduler"):
@@ -182,7 +182,7 @@ def _image(job: Job, findings: list[Finding]) -> str:
     return uri
 
 
-def _v1_role(job: Job, role: TaskRole, base: dict[str, int], findings: list[Finding]) -> dict[str, Any]:
+def _v1_role(job: Job, role: TaskRole, base: dict[str, int], findings: list[Finding]) -> dict[str, object]:
     """The role in v1; takes from `base` the first ports it can say."""
     wanted, at = role.resources, ("taskRoles", role.name, "resourcePerInstance")
     memory = _raised(wanted.memory_mb, v1.MIN_MEMORY_MB, (*at, "memoryMB"), findings)

@@ -36,7 +36,7 @@ _REFERENCES = frozenset(("prerequisites", "script", "data", "output"))
 class StandIn(Value):
     """A document that can be built, and what was taken out of the real one."""
 
-    root: dict[str, Any]
+    root: dict[str, object]
     removed: frozenset[Path]
     """Places that do not say what the document says."""
     lost: frozenset[str]
@@ -47,7 +47,7 @@ def stand_in(root: Any, faults: Sequence[Finding]) -> StandIn | None:
     """The document with every faulty part taken out or replaced; None where too little is left."""
     if not isinstance(root, dict):
         return None
-    made: dict[str, Any] = _copy(root)
+    made: dict[str, object] = _copy(root)
     removed: set[Path] = set()
     found: Iterable[Finding] = faults
     for _ in range(MOST_ROUNDS):
@@ -89,7 +89,7 @@ def _may_be_named(path: Path, used: StandIn) -> bool:
     )
 
 
-def _lost_words(root: dict[str, Any], faults: Iterable[Finding], removed: Iterable[Path]) -> Iterable[str]:
+def _lost_words(root: dict[str, object], faults: Iterable[Finding], removed: Iterable[Path]) -> Iterable[str]:
     """Names of what was taken out, and of what was perhaps meant by keys that are not known."""
     for path in removed:
         yield from (step for step in path[-1:] if isinstance(step, str))
@@ -109,7 +109,7 @@ def _lost_words(root: dict[str, Any], faults: Iterable[Finding], removed: Iterab
                     yield f"any {meant.removesuffix('s')}"
 
 
-def _mend(made: dict[str, Any], fault: Finding, removed: set[Path]) -> Iterable[Path]:
+def _mend(made: dict[str, object], fault: Finding, removed: set[Path]) -> Iterable[Path]:
     """Take one fault out of a document; returns the places that no longer say what they said."""
     path = fault.path
     if fault.code == "missing-key":
@@ -120,7 +120,7 @@ def _mend(made: dict[str, Any], fault: Finding, removed: set[Path]) -> Iterable[
     return [_take_out(made, path)]
 
 
-def _fill(made: dict[str, Any], path: Path) -> list[Path]:
+def _fill(made: dict[str, object], path: Path) -> list[Path]:
     """Add what is missing in a part of the document."""
     node, wanted = _at(made, path), _stand_in_for(path)
     if not isinstance(node, dict) or wanted is None:
@@ -130,7 +130,7 @@ def _fill(made: dict[str, Any], path: Path) -> list[Path]:
     return [(*path, key) for key in missing]
 
 
-def _take_out(made: dict[str, Any], path: Path) -> Path:
+def _take_out(made: dict[str, object], path: Path) -> Path:
     """Remove the value at a path; in a list, where places count, something harmless comes in its place."""
     if not path:
         made.clear()

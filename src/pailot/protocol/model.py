@@ -46,6 +46,8 @@ class Prerequisite(Value):
     """Every key of the file, as templates see them."""
     path: tuple[str | int, ...] = ()
     """Where it stands in the job file; empty for one from the library."""
+    source: str = ""
+    """Where in the library it was found."""
 
 
 class TaskRole(Value):
@@ -128,7 +130,7 @@ class Secrets:
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = dict(values)
 
-    def reveal(self) -> dict[str, Any]:
+    def reveal(self) -> dict[str, object]:
         """The values in clear, for the one place that inserts or encrypts them."""
         return dict(self._values)
 

@@ -6,8 +6,6 @@ from . import reserved
 from .schema_types import Anything, ByKey, Constant, Flag, ListOf, Number, OneOf, Record, Shape, Table, Text, Whole
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 PROTOCOL_VERSION = Constant(2, "2", doc="Version of the job protocol.")
 NAME = Text(
@@ -329,7 +327,7 @@ JOB = Record(
 )
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> dict[str, object]:
     """The JSON Schema of a job file, ready for editors and yaml-language-server."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

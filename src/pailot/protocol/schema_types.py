@@ -29,7 +29,7 @@ class Shape:
     def check(self, value: Any) -> Sequence[Finding]:
         return ()
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         """This shape as JSON Schema."""
         return {"description": self.doc} if self.doc else {}
 
@@ -120,7 +120,7 @@ class Whole(Shape):
             return (Finding("out-of-range", f"should not be {value}; use -1 to switch it off, or 1 and more"),)
         return ()
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         out = self._typed("integer")
         if self.least is not None:
             out["minimum"] = self.least
@@ -148,7 +148,7 @@ class Number(Shape):
             return (Finding("out-of-range", _too_large(value, self.most)),)
         return ()
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         bounds = {"minimum": self.least, "maximum": self.most}
         return {**self._typed("number"), **{name: bound for name, bound in bounds.items() if bound is not None}}
 
@@ -162,7 +162,7 @@ class Flag(Shape):
             return ()
         return (Finding("wrong-type", f"should be true or false, is {describe(value)}"),)
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         return self._typed("boolean")
 
 
@@ -182,7 +182,7 @@ class OneOf(Shape):
                 nearest = findings
         return nearest or (Finding("wrong-type", f"should be {self.expected}, is {describe(value)}"),)
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         return {"anyOf": [shape.schema() for shape in self.shapes], **Shape.schema(self)}
 
 
@@ -198,7 +198,7 @@ class Constant(Shape):
         wanted = " or ".join(str(each) for each in dict.fromkeys(str(each) for each in self.values))
         return (Finding("bad-value", f"should be {wanted}, is {describe(value)}"),)
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         return {"enum": list(self.values), **Shape.schema(self)}
 
 
@@ -217,7 +217,7 @@ class ListOf(Shape):
         check = self.item.check
         return [found.below(index) for index, item in enumerate(value) for found in check(item)]
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         out = {**self._typed("array"), "items": self.item.schema()}
         if self.least:
             out["minItems"] = self.least
@@ -317,7 +317,7 @@ class Table(Shape):
             findings.append(Finding("too-few", "is empty; at least one entry is needed"))
         return findings
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         out = self._typed("object")
         out["additionalProperties"] = self.values.schema()
         if self.source:
@@ -348,7 +348,7 @@ class ByKey(Shape):
         near = Near(chosen, tuple(self.variants)) if isinstance(chosen, str) else None
         return (Finding("bad-value", f"{describe(chosen)} is not one of {known}", (self.key,), near=near),)
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         grouped: dict[int, tuple[Shape, list[str]]] = {}
         for name, shape in self.variants.items():
             grouped.setdefault(id(shape), (shape, []))[1].append(name)

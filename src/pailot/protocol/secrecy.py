@@ -71,7 +71,7 @@ def written_texts(job: Job) -> tuple[str, ...]:
     return tuple(found)
 
 
-def masked_root(root: Any, mask: Callable[[str], str], hidden: Iterable[str]) -> tuple[dict[str, Any], tuple[Written, ...]]:
+def masked_root(root: Any, mask: Callable[[str], str], hidden: Iterable[str]) -> tuple[dict[str, object], tuple[Written, ...]]:
     """A document as it may be kept, and what was taken out of it besides `secrets`, for `restored`."""
     written: list[Written] = []
     whole = frozenset(hidden)

@@ -246,7 +246,7 @@ def _repeated(names: Mapping[int, str]) -> Iterator[int]:
         seen.add(name)
 
 
-def _as_v2(root: Mapping[str, Any]) -> dict[str, Any]:
+def _as_v2(root: Mapping[str, Any]) -> dict[str, object]:
     extras = _extras(root)
     return {
         "protocolVersion": 2,
@@ -260,7 +260,7 @@ def _as_v2(root: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _role(role: Mapping[str, Any]) -> dict[str, Any]:
+def _role(role: Mapping[str, Any]) -> dict[str, object]:
     ports = {port["label"]: port.get("portNumber", 1) for port in role.get("portList") or ()}
     return {
         "instances": role.get("taskNumber", 1),
@@ -280,7 +280,7 @@ def _role(role: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _extras(root: Mapping[str, Any]) -> dict[str, Any]:
+def _extras(root: Mapping[str, Any]) -> dict[str, object]:
     """The job's own extras with our options; what the file says under `extras.pailot` itself wins."""
     extras = dict(root.get("extras") or {})
     own = extras.pop("pailot", {})

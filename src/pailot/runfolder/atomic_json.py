@@ -9,6 +9,7 @@ from . import careful_files, layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 _PRIVATE = 0o600  # records name files, hosts and commands of their owner
@@ -26,7 +27,7 @@ def is_full(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def write_record(path: str, data: dict[str, Any], *, durable: bool = True) -> None:
+def write_record(path: str, data: Mapping[str, Any], *, durable: bool = True) -> None:
     """Put the data there as JSON, in one step: readers see the old record or the new one.
 
     A durable record outlives a power failure as well; any other outlives every process.
@@ -58,7 +59,7 @@ def write_record(path: str, data: dict[str, Any], *, durable: bool = True) -> No
         _sync_folder(folder)
 
 
-def place_record(path: str, data: dict[str, Any]) -> None:
+def place_record(path: str, data: dict[str, object]) -> None:
     """Put a record where there is none and no process looks yet: half the work of `write_record`."""
     import json
 
@@ -79,7 +80,7 @@ def read_record(path: str) -> dict[str, Any] | None:
         return None
 
 
-def append_line(target: int | str, data: dict[str, Any], *, durable: bool = False) -> None:
+def append_line(target: int | str, data: dict[str, object], *, durable: bool = False) -> None:
     """Add a line of JSON to a journal, given by its path or a descriptor opened for appending; several may append at once."""
     import json
 
@@ -122,7 +123,7 @@ def keep_reserve(folder: str, size: int = RESERVE_BYTES) -> None:
         os.close(descriptor)
 
 
-def write_last_record(path: str, data: dict[str, Any], reserve: str, *, durable: bool = True) -> None:
+def write_last_record(path: str, data: dict[str, object], reserve: str, *, durable: bool = True) -> None:
     """`write_record`, on a full disk too: the space that a folder keeps in reserve is used for it.
 
     The reserve of the record's own folder becomes the record itself: its space is never free, so no other process can take it.
@@ -147,7 +148,7 @@ def write_last_record(path: str, data: dict[str, Any], reserve: str, *, durable:
     write_record(path, data, durable=durable)
 
 
-def _become_record(reserve: str, path: str, data: dict[str, Any], full: OSError, *, durable: bool) -> None:
+def _become_record(reserve: str, path: str, data: dict[str, object], full: OSError, *, durable: bool) -> None:
     import json
 
     try:
@@ -191,18 +192,27 @@ def claim(path: str, *, durable: bool = True) -> bool:
 
     A durable claim holds after a power failure, too.
     """
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
-    except FileExistsError:
+    descriptor = claim_open(path, durable=durable)
+    if descriptor is None:
         return False
+    os.close(descriptor)
+    return True
+
+
+def claim_open(path: str, *, durable: bool = True) -> int | None:
+    """`claim` that returns the new file, open for reading and writing; None if another process has made it."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
+    except FileExistsError:
+        return None
     try:
         if durable:
             os.fsync(descriptor)
-    finally:
+            _sync_folder(os.path.dirname(path))
+    except BaseException:
         os.close(descriptor)
-    if durable:
-        _sync_folder(os.path.dirname(path))
-    return True
+        raise
+    return descriptor
 
 
 def _sync_folder(folder: str) -> None:
@@ -236,7 +246,7 @@ def _ends_torn(descriptor: int) -> bool:
         return False  # not opened for reading, or a pipe
 
 
-def _parse(text: bytes) -> dict[str, Any] | None:
+def _parse(text: bytes) -> dict[str, object] | None:
     import json
 
     try:

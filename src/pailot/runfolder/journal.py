@@ -11,7 +11,7 @@ from time import time
 from ..values import Value
 from . import careful_files, layout
 from .atomic_json import read_lines
-from .records import is_exit_class, is_lines, is_moment, is_number, is_text
+from .records import is_exit_class, is_flag, is_lines, is_moment, is_number, is_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ _CHECKS: Mapping[str, Check] = {
     "seconds": is_moment, "started": is_moment, "ended": is_moment, "attempt": is_number, "exitCode": is_number,
     "taskAttempt": is_number,
 }  # fmt: skip
+_CHECKS_OF = {PROGRESS: {**_CHECKS, "ended": is_flag}}
+"""What moved has ended or not; of tasks this key tells when."""
 _NEEDED = {
     TASK_STARTED: ("role", "index", "attempt"),
     TASK_RETRY: ("role", "index", "attempt", "of", "reason"),
@@ -72,7 +74,7 @@ class Event(Value):
         at, kind = details.pop("at", None), details.pop("event", None)
         if not is_moment(at) or not isinstance(kind, str):
             return None
-        for key, fits in _CHECKS.items():
+        for key, fits in _CHECKS_OF.get(kind, _CHECKS).items():
             value = details.get(key)
             if value is not None and not fits(value):
                 del details[key]
@@ -81,7 +83,7 @@ class Event(Value):
                 return None
         return cls(at, kind, details)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"at": self.at, "event": self.kind, **self.details}
 
     def masked(self, mask: Callable[[str], str]) -> Event:
@@ -202,7 +204,7 @@ def waiting(reason: str) -> Event:
 
 def started(attempt: int, tasks: int, notes: Sequence[str] = (), *, resumed: bool = False) -> Event:
     """The tasks of an attempt were started, or are followed again; `notes` are for the user."""
-    details: dict[str, Any] = {"attempt": attempt, "tasks": tasks}
+    details: dict[str, object] = {"attempt": attempt, "tasks": tasks}
     return Event(time(), RESUMED if resumed else STARTED, {**details, "notes": list(notes)} if notes else details)
 
 
@@ -237,7 +239,7 @@ def task_ended(role: str, index: int, attempt: int, end: TaskRecord | None) -> E
 
 def job_retry(attempt: int, reason: str, why: str, seconds: float = 0, decided: Verdict | None = None) -> Event:
     """A job is tried again with an attempt, after a pause; `decided` names the task that ended the attempt before."""
-    details: dict[str, Any] = {"attempt": attempt, "seconds": seconds, "reason": reason, "why": why}
+    details: dict[str, object] = {"attempt": attempt, "seconds": seconds, "reason": reason, "why": why}
     if decided is not None:
         details |= {"role": decided.role, "index": decided.index, "exitCode": decided.exit_code}
     return Event(time(), JOB_RETRY, details)
@@ -311,7 +313,7 @@ class Tail:
             found.offset = 0
         return found
 
-    def entries(self) -> list[tuple[dict[str, Any], int]]:
+    def entries(self) -> list[tuple[dict[str, object], int]]:
         """The new lines that are whole, each with the offset after it."""
         data = self._new_bytes()
         whole = data.rfind(b"\n") + 1

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 
 from . import careful_files
-from .layout import ALL, STREAMS
+from .layout import ALL, STDERR, STDOUT, STREAMS
+from .log_index import IndexWriter
 from .masking import Masker
 
 TYPE_CHECKING = False
@@ -32,6 +33,7 @@ class LogWriter:
         self._maskers = {stream: masker.twin() for stream in STREAMS if stream != ALL}
         # The youngest old segment says where the open one begins: one is always kept.
         self._files = {stream: _File(folder, stream, rotate_bytes, max(keep, 1), fresh) for stream in STREAMS}
+        self._index = IndexWriter(folder, self._files[STDOUT].offset, fresh=fresh)
 
     def write(self, stream: str, data: bytes) -> None:
         """Add what came out of a stream. An OSError (the disk is full) leaves the offsets telling what was written."""
@@ -48,6 +50,7 @@ class LogWriter:
         try:
             self.flush()
         finally:
+            self._index.close()
             for file in self._files.values():
                 file.close()
 
@@ -57,8 +60,10 @@ class LogWriter:
 
     def _put(self, stream: str, masked: bytes) -> None:
         if masked:
+            everything = self._files[ALL]
+            self._index.note(stream == STDERR, everything.offset)  # first: what a reader sees of the log has its time
             self._files[stream].write(masked)
-            self._files[ALL].write(masked)
+            everything.write(masked)
 
 
 class _File:

@@ -6,8 +6,6 @@ that share an end and a beginning nothing is left over. What can still grow into
 
 from __future__ import annotations
 
-from binascii import b2a_base64
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -154,6 +152,8 @@ class _Search:
 
         All are searched at once, as one long text: to compare each with each would take half a minute for 2,000 secrets.
         """
+        if not self.texts:
+            return
         from bisect import bisect_right
 
         starts, size = [], 0
@@ -289,6 +289,8 @@ def _base64(raw: bytes) -> set[bytes]:
 
     What of its first and last byte shares a character with its neighbours stays: at most four bits of each.
     """
+    from binascii import b2a_base64  # most runs have nothing to hide, and it is a library of its own to load
+
     forms: set[bytes] = set()
     for shift in range(3):
         start = -(-8 * shift // 6)

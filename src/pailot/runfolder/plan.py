@@ -54,6 +54,8 @@ class Provision(Value):
     source: str = ""
     variable: str = ""
     sha256: str = ""
+    shared: str = ""
+    """NAME@VERSION of the data set of the library that it is: all jobs of a machine may share its content."""
 
 
 class RolePlan(Value):
@@ -173,7 +175,7 @@ def _bound(value: int | None) -> int:
     return -1 if value is None else value
 
 
-def _options(options: Options) -> dict[str, Any]:
+def _options(options: Options) -> dict[str, object]:
     return {
         "maxRunSeconds": options.max_run_seconds,
         "graceSeconds": options.grace_seconds,

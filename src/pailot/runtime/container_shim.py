@@ -160,7 +160,7 @@ class ContainerShim(Shim):
         self.events = careful_files.open_fifo(self.inside_folder, "events", os.O_RDONLY)
         self.poller.register(self.events, select.POLLIN)
 
-    def _begin_client(self, words: Sequence[str], asked: dict[str, Any] | None) -> None:
+    def _begin_client(self, words: Sequence[str], asked: dict[str, object] | None) -> None:
         reader, writer = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(reader, False)
         self.errors = reader
@@ -170,7 +170,7 @@ class ContainerShim(Shim):
         finally:
             os.close(writer)
 
-    def _ask_daemon(self, asked: dict[str, Any], errors: int) -> int:
+    def _ask_daemon(self, asked: dict[str, object], errors: int) -> int:
         """A child that asks, since an answer takes as long as the container to start."""
         pid = os.fork()
         if pid == 0:

@@ -11,10 +11,17 @@ import time
 
 from ..runfolder.masking import mask_text
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _OF_THE_MACHINE = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO, errno.EROFS)
 )
 _LONGEST = 300
+
+report: Callable[[str, str, str], None] | None = None
+"""Takes what a mistake is about, its number and the traceback; set by processes with a log of their own form."""
 
 
 def is_of_the_machine(error: BaseException) -> bool:
@@ -32,8 +39,11 @@ def note(error: BaseException, of: str, *, hidden: tuple[str, ...] = (), log: st
     number = os.urandom(4).hex()
     try:
         lines = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        text = mask_text(f"{time.strftime('%F %T')} {of}: defect {number}\n{lines}\n", hidden)
-        _write(text.encode("utf-8", "backslashreplace"), log)
+        if report is not None and not log:
+            report(of, number, mask_text(lines, hidden))
+        else:
+            text = mask_text(f"{time.strftime('%F %T')} {of}: defect {number}\n{lines}\n", hidden)
+            _write(text.encode("utf-8", "backslashreplace"), log)
         what = mask_text(f"{type(error).__name__}: {error}", hidden).replace("\n", " ")
         what = "".join(each if each.isprintable() else "?" for each in what[:_LONGEST])
     except Exception as another:  # the error cannot even be printed

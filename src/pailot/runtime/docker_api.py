@@ -42,7 +42,7 @@ def _field(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if set(text) & set(',"') else text
 
 
-def body(words: Sequence[str]) -> dict[str, Any] | None:
+def body(words: Sequence[str]) -> dict[str, object] | None:
     """What the daemon is asked for by the words of `run`, each option with its value; None if one is not among the plain."""
     host: dict[str, Any] = {"Mounts": []}
     asked: dict[str, Any] = {"HostConfig": host, "Labels": {}, "Env": []}
@@ -74,7 +74,7 @@ def body(words: Sequence[str]) -> dict[str, Any] | None:
     return asked
 
 
-def _mount(value: str) -> dict[str, Any]:
+def _mount(value: str) -> dict[str, object]:
     fields = dict(each.partition("=")[::2] for each in value.split(","))
     return {
         "Type": fields["type"],
@@ -84,7 +84,7 @@ def _mount(value: str) -> dict[str, Any]:
     }
 
 
-def run(socket: str, name: str, asked: dict[str, Any]) -> int:
+def run(socket: str, name: str, asked: dict[str, object]) -> int:
     """Make a container and start it; what is wrong goes to standard error. Returns the exit status."""
     status, answer = _ask(socket, f"/containers/create?name={name}", asked)
     if status == 201:
@@ -117,7 +117,7 @@ def sweep(socket: str, label: str) -> None:
         remove(socket, each["Id"])
 
 
-def _ask(socket: str, path: str, asked: dict[str, Any] | None, method: str = "POST") -> tuple[int, bytes]:
+def _ask(socket: str, path: str, asked: dict[str, object] | None, method: str = "POST") -> tuple[int, bytes]:
     data = b"" if asked is None else json.dumps(asked).encode()
     head = f"{method} {path} HTTP/1.0\r\nHost: docker\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
     connection = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)

@@ -31,7 +31,7 @@ class Channel:
 
     def take(self) -> list[dict[str, Any]]:
         """What was told since the last call; a log that has grown several times has grown once."""
-        found: list[dict[str, Any]] = []
+        found: list[dict[str, object]] = []
         grown: dict[tuple[str, int], int] = {}
         for line in self._lines():
             kind = line[:1]

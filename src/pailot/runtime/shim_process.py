@@ -8,12 +8,10 @@ import resource
 import signal
 import time
 
-from ..lifecycle.exit_classes import End, ExitClass
 from ..runfolder import layout
 from ..runfolder.atomic_json import DISK_FULL_STATUS, is_full, write_record
 from ..runfolder.records import TaskRecord
 from . import processes
-from .cgroups import Cgroup
 from .shim import FAILED, Shim
 
 TYPE_CHECKING = False
@@ -24,11 +22,9 @@ if TYPE_CHECKING:
 
 
 def prepare_forks() -> None:
-    """Do once what every shim would else do by itself after its fork; a millisecond for each of them."""
-    import bisect  # noqa: F401  # masking needs it where there is something to hide
-
-    for each in (Cgroup, End, ExitClass, TaskRecord):
-        each.make_now()
+    """Load once what every shim of a job with secrets would else load after its fork; a millisecond for each of them."""
+    import binascii  # noqa: F401  # masking needs both
+    import bisect  # noqa: F401
 
 
 def fork_shim() -> int:
@@ -43,11 +39,11 @@ def fork_shim() -> int:
     return pid
 
 
-def run_and_exit(task: Task, channel: int, liveness: int) -> NoReturn:
-    """Be the shim of a task in this (forked) process; never returns."""
+def run_and_exit(task: Task, channel: int, liveness: int, kind: type[Shim] | None = None) -> NoReturn:
+    """Be the shim of a task in this (forked) process, of this kind or as the task needs it; never returns."""
     status = 1
     try:
-        shim_for(task)(task, channel, liveness).run()
+        (kind or shim_for(task))(task, channel, liveness).run()
         status = 0
     except BaseException as error:  # the last line of defence: say it in the task's folder, then end
         if is_full(error):

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 class _Part(Value):
     """A part of a job that users write: a wrong name of an argument is told with the one that was probably meant."""
 
+    _general_instances = 0  # each instance is checked
+
     @classmethod
     def _make_init(cls) -> None:
         super()._make_init()

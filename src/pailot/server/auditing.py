@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .toolkit.routing import Route
 
 CHANGING = frozenset(("POST", "PUT", "DELETE", "PATCH"))
-SILENT = frozenset(("validate", "plan"))
+SILENT = frozenset(("validate", "plan", "validate_entry"))
 """Handlers that are asked with POST and change nothing."""
 _READ_OF_OTHERS = ("config", "logs", "logs.zip", "search", "live", "shell", "files", "ports", "connection")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .context import Site
     from .toolkit.http import Request
 
-_KEY_SECONDS = 3600
+KEY_SECONDS = 3600
 _REMEMBERED = 4096
 _FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via")
 _CHALLENGE = (b"www-authenticate", b"Bearer")
@@ -183,7 +183,7 @@ class Gate:
 
     def log_key(self, caller: Caller, job: str) -> str:
         """What opens the logs of one job for an hour, in place of a token: addresses end up in histories and log files."""
-        until = int(time.time()) + _KEY_SECONDS
+        until = int(time.time()) + KEY_SECONDS
         return f"{until}.{self._signature(until, caller.username, job)}.{caller.username}"
 
     async def _by_key(self, request: Request) -> Caller:

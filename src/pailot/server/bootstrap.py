@@ -15,8 +15,6 @@ from ..jobserver.unix_users import UnixUsers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ..jobserver.oidc.configuration import SignOnSettings
     from ..jobserver.sessions import Sessions
     from ..settings import Settings
@@ -60,6 +58,6 @@ def _take(variable: str) -> str | None:
     return value or None
 
 
-def shares_of(store: ServerStore, settings: Settings) -> dict[str, dict[str, Any]]:
+def shares_of(store: ServerStore, settings: Settings) -> dict[str, dict[str, object]]:
     """What is set for each virtual cluster: those of the settings, and those made through the API."""
     return {DEFAULT_CLUSTER: {}, **clusters(settings["virtual_clusters"]), **store.accounts.clusters()}

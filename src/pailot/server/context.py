@@ -6,12 +6,12 @@ import asyncio
 import json
 import secrets
 import socket
-import sys
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 
+from ..jobserver import server_log
 from ..jobserver.audit import AuditLog
 from ..jobserver.lifespan import running_team
 from ..jobserver.oidc.configuration import check_address, sign_on_settings
@@ -67,7 +67,10 @@ class Site:
         self.proxies = Proxies(settings["trusted_proxies"])
         self.cors = tuple(settings["cors"])
         self.metrics = Metrics()
-        self.access_log = AccessLog(settings["access_log"]) if settings["access_log"] else None
+        self.log_options = server_log.LogOptions.of(settings)
+        self.access_log = (
+            AccessLog(settings["access_log"], as_json=self.log_options.format == "json") if settings["access_log"] else None
+        )
         self.succeeded = settings["v1_succeeded_state"]
         self.anonymous_read = _anonymous_read(settings["v1_anonymous_read"])
         """`on`, `off`, or `auto`: the gate looks where each request comes from."""
@@ -154,7 +157,7 @@ class Site:
         number = secrets.token_hex(4)
         if error is not None:
             text = "".join(traceback.format_exception(error))
-            sys.stderr.write(f"pailot: defect {number} {where}\n{text}")
+            server_log.SERVER.error("defect %s", number, extra={"fields": {"of": where}, "traceback": text})
         return number
 
 

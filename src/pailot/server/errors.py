@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..jobserver import accounts
+from ..jobserver import accounts, team_library
 from ..jobserver import errors as team
 from ..protocol.problems import InvalidJob
 from ..store import StoreError
@@ -14,7 +14,6 @@ from .toolkit.http import Response, json_response
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from ..errors import PailotError
     from ..problem import Problem
@@ -27,6 +26,9 @@ _CODES: tuple[tuple[type[Exception], int, str], ...] = (
     (accounts.NoSuchCluster, 400, "NoVirtualClusterError"),
     (accounts.NoSuchToken, 404, "NoTokenError"),
     (accounts.AdminStays, 403, "RemoveAdminError"),
+    (team_library.NoSuchEntry, 404, "NoLibraryEntryError"),
+    (team_library.EntryTaken, 409, "ConflictLibraryError"),
+    (team_library.LibraryFull, 413, "LibraryFullError"),
     (BadToken, 401, "UnauthorizedUserError"),
     (team.Invalid, 400, "InvalidProtocolError"),
     (team.BadRequest, 400, "InvalidParametersError"),
@@ -52,7 +54,7 @@ def response_of(error: PailotError) -> Response:
             answer = Response(b"", 204)
             answer.headers = list(error.headers)  # no content, so neither its kind nor its length
             return answer
-        body: dict[str, Any] = {"code": error.code, "message": error.message} if error.code else {"message": error.message}
+        body: dict[str, object] = {"code": error.code, "message": error.message} if error.code else {"message": error.message}
         return json_response(body, error.status, error.headers)
     if isinstance(error, accounts.TooManyFailures):
         wait = [(b"retry-after", b"%d" % max(1, round(error.seconds)))]

@@ -94,7 +94,7 @@ def _no_id(value: object) -> HttpError:
 
 async def of_tasks(
     team: Team, caller: Caller | None, job: str, stream: str, begin: Mapping[Task, str]
-) -> AsyncIterator[tuple[list[dict[str, Any]], dict[str, str]]]:
+) -> AsyncIterator[tuple[list[dict[str, object]], dict[str, str]]]:
     """What these tasks print, to the end of the job: pieces that say whose they are, and the places after them.
 
     The first list of pieces is empty: its places are those where the stream begins.
@@ -103,7 +103,7 @@ async def of_tasks(
     yield [], places.to_json()
     sources = {task: as_text(team.subscribe_log(caller, job, *task, stream=stream, after=place)) for task, place in begin.items()}
     async for batch in merged(sources):
-        pieces: list[dict[str, Any]] = []
+        pieces: list[dict[str, object]] = []
         for task, item in batch:
             if isinstance(item, Over):
                 if item.error is not None:

@@ -48,8 +48,8 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
-    said: dict[str, Any] = {
+def _operation(route: Route) -> dict[str, object]:
+    said: dict[str, object] = {
         "operationId": f"{route.handler.__name__.strip('_')}_{re.sub('[^a-z0-9]+', '_', route.path.lower()).strip('_')}"
         f"_{route.method.lower()}",
         "summary": route.summary,
@@ -76,13 +76,13 @@ def _operation(route: Route) -> dict[str, Any]:
     return said
 
 
-def _shape(route: Route, status: int) -> dict[str, Any]:
+def _shape(route: Route, status: int) -> dict[str, object]:
     return dict(route.shape) if status < 300 else ERROR
 
 
-def _answer(text: str, kind: str, schema: dict[str, Any] | None = None) -> dict[str, Any]:
+def _answer(text: str, kind: str, schema: dict[str, object] | None = None) -> dict[str, object]:
     return {"description": text, "content": {kind: {"schema": schema or {}}}}
 
 
-def _path_schema(name: str) -> dict[str, Any]:
+def _path_schema(name: str) -> dict[str, object]:
     return {"type": "integer", "minimum": 0} if name in _NUMBERS else {"type": "string", "minLength": 1}

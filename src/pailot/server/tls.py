@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import ssl
-import sys
 
 from ..errors import PailotError
+from ..jobserver import server_log
 from ..lifecycle.waits import capped
 from ..values import Value
 
@@ -73,4 +74,4 @@ async def follow(found: Certificate, context: ssl.SSLContext, every_seconds: flo
             found.check()
             found.load(context)
         except (OSError, BadCertificate) as error:
-            sys.stderr.write(f"pailot: the renewed certificate is not used: {error}\n")
+            server_log.note(server_log.SERVER, logging.WARNING, "the renewed certificate is not used", error=str(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import logging
 import re
 import resource
 import socket
@@ -12,7 +13,9 @@ from collections import deque
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from .. import __version__
 from ..errors import PailotError
+from ..jobserver import server_log
 from .app import App
 from .context import Site
 from .tls import follow
@@ -126,6 +129,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.certificate is not None and self.config.ssl is not None:
             self._following = asyncio.get_running_loop().create_task(follow(self.certificate, self.config.ssl))
+        server_log.note(server_log.SERVER, logging.INFO, "server started", version=__version__, engine=self.site.engine)
         self.ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -134,6 +138,7 @@ class Server(uvicorn.Server):
         self.asgi.end_streams()
         await super().shutdown(sockets)
         await self.site.stop()
+        server_log.note(server_log.SERVER, logging.INFO, "server ended")
         self._captured_signals.clear()  # we did what they asked for
 
 
@@ -202,6 +207,7 @@ def serve(
     address = bound.getsockname()
     shown = f"[{address[0]}]" if ":" in address[0] else address[0]
     site = Site(settings, engine=engine, host=host)
+    server_log.configure(server_log.SERVER, site.log_options)
     site.ending = ending
     app = App(site)
     options: dict[str, Any] = {
@@ -212,6 +218,7 @@ def serve(
         "ws_per_message_deflate": False,  # what is packed would have to be unpacked to be bounded
         "lifespan": "off",
         "log_level": "error",
+        "log_config": None,  # `server_log` has configured it
         "access_log": False,
         "server_header": False,
         "proxy_headers": bool(site.proxies),

@@ -135,9 +135,9 @@ class SecretBox(KeyFile):
             self._make_key()
         return self._keys().encrypt(plain.encode())
 
-    def open(self, job_id: str, data: bytes) -> dict[str, Any]:
+    def open(self, job_id: str, data: bytes) -> dict[str, object]:
         """The secrets that `seal` was given for this job."""
-        secrets: dict[str, Any] = self.open_all(job_id, data)["secrets"]
+        secrets: dict[str, object] = self.open_all(job_id, data)["secrets"]
         return secrets
 
     def open_all(self, job_id: str, data: bytes) -> dict[str, Any]:

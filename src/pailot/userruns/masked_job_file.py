@@ -59,7 +59,7 @@ class Recorded(Value):
     def __repr__(self) -> str:
         return f"Recorded({len(self.hidden)} hidden)"
 
-    def to_seal(self) -> dict[str, Any]:
+    def to_seal(self) -> dict[str, object]:
         """What is kept sealed beside the secrets."""
         return {
             "written": [[list(each.path), each.value] for each in self.written],
@@ -176,7 +176,7 @@ def _as_written(job: Job, text: str, mask: Callable[[str], str], masked: Sequenc
     return with_values_shown(text, shown)
 
 
-def _planned(job: Job, plan: Plan) -> dict[str, Any]:
+def _planned(job: Job, plan: Plan) -> dict[str, object]:
     """The plan as it is kept: with the places of its commands, by which the one that fails is named."""
     from ..planning.command_places import table
 
@@ -187,7 +187,7 @@ def _planned(job: Job, plan: Plan) -> dict[str, Any]:
     return made
 
 
-def shown_plan(plan: dict[str, Any], mask: Callable[[str], str]) -> dict[str, Any]:
+def shown_plan(plan: dict[str, object], mask: Callable[[str], str]) -> dict[str, object]:
     """A plan as it is kept and printed: its scripts, variables and addresses show nothing that is secret."""
 
     def shown(value: Any) -> Any:

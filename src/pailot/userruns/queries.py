@@ -123,7 +123,7 @@ def wait(folder: JobFolder, seconds: float | None = None) -> bool:
         signal.signal(signal.SIGALRM, before)
 
 
-def listed(row: JobRow | JobRecord, held: int = 0) -> dict[str, Any]:
+def listed(row: JobRow | JobRecord, held: int = 0) -> dict[str, object]:
     """What `ps --json` prints of a run, on a server or without one."""
     return {
         "name": row.name,
@@ -141,7 +141,7 @@ def listed(row: JobRow | JobRecord, held: int = 0) -> dict[str, Any]:
 
 
 def describe(
-    row: JobRow | JobRecord, folder: JobFolder, plan: dict[str, Any] | None = None, attempt: int | None = None
+    row: JobRow | JobRecord, folder: JobFolder, plan: Mapping[str, Any] | None = None, attempt: int | None = None
 ) -> dict[str, Any]:
     """What `show --json` and `run --json` print; `plan` where the folder may not be there yet, tasks of the last attempt."""
     verdict = folder.verdict()
@@ -175,7 +175,7 @@ def describe(
     }
 
 
-def _decisive(folder: JobFolder, verdict: VerdictRecord | None, attempt: int) -> dict[str, Any]:
+def _decisive(folder: JobFolder, verdict: VerdictRecord | None, attempt: int) -> dict[str, object]:
     """The task that decided how a run ended, as its verdict says, and the last lines that it printed."""
     if verdict is None or verdict.role is None or verdict.index is None:
         return {"task": None, "lastLines": []}
@@ -251,7 +251,7 @@ def task_attempts(folder: JobFolder, attempt: int, role: str, index: int) -> int
 
 def _task(
     folder: JobFolder, plan: Mapping[str, Any], attempt: int, role: str, index: int, over: str, placed: Placement
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """One task; `over` is the state in which the run has ended, or empty, `placed` where the tasks of the attempt are."""
     path = folder.task(attempt, role, index)
     final = TaskRecord.final(path)

@@ -61,7 +61,7 @@ class JobFolder:
         """Texts that no reason written here may show: an error of another program may repeat an address or a command."""
 
     @classmethod
-    def create(cls, path: str, job: RunRecord, source: str, plan: dict[str, Any]) -> JobFolder:
+    def create(cls, path: str, job: RunRecord, source: str, plan: Mapping[str, Any]) -> JobFolder:
         """Make the folder; it is complete before anything is started."""
         import json
 
@@ -94,7 +94,7 @@ class JobFolder:
     def task(self, attempt: int, role: str, index: int) -> str:
         return layout.task_folder(self.attempt(attempt), role, index)
 
-    def record(self, name: str) -> dict[str, Any] | None:
+    def record(self, name: str) -> dict[str, object] | None:
         """A record by its name, or None; without what in it cannot be believed."""
         return sound(name, read_record(self.file(name)))
 

@@ -20,13 +20,13 @@ MAX_POINTS = 5_000
 _KB_IN_MB = 1024
 
 
-def asked(plan: Mapping[str, Any], role: str) -> dict[str, Any]:
+def asked(plan: Mapping[str, Any], role: str) -> dict[str, object]:
     """What a task of a role asks for."""
     resources = plan.get("taskRoles", {}).get(role, {}).get("resources") or {}
     return {"cpus": resources.get("cpu"), "memoryMB": resources.get("memoryMB"), "gpus": resources.get("gpu")}
 
 
-def peaks(task: str, end: TaskRecord | None) -> dict[str, Any] | None:
+def peaks(task: str, end: TaskRecord | None) -> dict[str, object] | None:
     """The peaks of the task in a folder, and its processor time; None where nothing is known yet.
 
     Of a task that has ended its record knows its memory, also if it was over before its first sample.
@@ -45,7 +45,7 @@ def peaks(task: str, end: TaskRecord | None) -> dict[str, Any] | None:
     }
 
 
-def now(task: str) -> dict[str, Any] | None:
+def now(task: str) -> dict[str, object] | None:
     """What the task in a folder uses, as its last sample tells; None before there is one."""
     found = usage.latest(task)
     if found is None:
@@ -63,7 +63,7 @@ def now(task: str) -> dict[str, Any] | None:
 
 def of_task(
     folder: JobFolder, plan: Mapping[str, Any], attempt: int, role: str, index: int, points: int = POINTS
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What a task used over time, each attempt of it apart; about `points` points in all."""
     task = folder.task(attempt, role, index)
     samples = usage.read(task)
@@ -83,7 +83,7 @@ def of_task(
     }
 
 
-def of_tasks(folder: JobFolder, plan: Mapping[str, Any], attempt: int) -> list[dict[str, Any]]:
+def of_tasks(folder: JobFolder, plan: Mapping[str, Any], attempt: int) -> list[dict[str, object]]:
     """What each task of an attempt of the job uses now, and its peaks."""
     found = []
     for role, node in plan.get("taskRoles", {}).items():
@@ -138,7 +138,7 @@ def _beside(wanted: float | None, most: float, shown: Any, unit: str = "") -> st
     return f"asked {shown(wanted)}{unit}, never above {shown(most)}"
 
 
-def _attempt(number: int, samples: Sequence[Sample], shown: Sequence[Sample]) -> dict[str, Any]:
+def _attempt(number: int, samples: Sequence[Sample], shown: Sequence[Sample]) -> dict[str, object]:
     """The curve of one attempt: columns of equal length, which plots take as they are. The first point is its beginning."""
     rates = [0.0, *(usage.cpus(before, each) for before, each in pairwise(shown))]
     has_gpus = any(each.gpu_percent is not None for each in shown)
@@ -163,7 +163,7 @@ def _attempt(number: int, samples: Sequence[Sample], shown: Sequence[Sample]) ->
     }
 
 
-def _peak_json(peak: Peak) -> dict[str, Any]:
+def _peak_json(peak: Peak) -> dict[str, object]:
     return {"cpus": round(peak.cpus, 2), "memoryMB": _mb(peak.memory_kb), "gpuMemoryMB": peak.gpu_memory_mb or None}
 
 

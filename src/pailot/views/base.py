@@ -8,9 +8,11 @@ from .log_pieces import as_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from ..runfolder.log_index import LogIndex
+    from ..runfolder.log_search import Hit, Wanted
     from .cancellation import Quit
     from .log_pieces import Line, Piece
 
@@ -25,6 +27,17 @@ class Which(Value):
     task_attempt: int | None = None
     since: int = 0
     """The first attempt of the job that is followed, where none is named."""
+    tail: int | None = None
+    """Only the last lines, of the latest attempt of each task."""
+    not_before: float | None = None
+    """Only lines that were begun at this time (seconds since 1970) or later. What is followed begins with the latest attempts."""
+
+
+class SearchEnd(Value):
+    """How a search ended: `stopped` is empty where all was looked at, else `limit` or `time`."""
+
+    hits: int
+    stopped: str = ""
 
 
 class Why(Value):
@@ -53,7 +66,7 @@ class View:
         """Until the run is over; False when the time is up first."""
         raise NotImplementedError
 
-    def journal(self) -> list[dict[str, Any]]:
+    def journal(self) -> list[dict[str, object]]:
         """What happened so far, as `pailot events --json` prints it."""
         raise NotImplementedError
 
@@ -67,6 +80,22 @@ class View:
         `record` is what is known of the run, if it was asked for just now.
         """
         raise NotImplementedError
+
+    def times(self, piece: Piece, stream: str) -> LogIndex | None:
+        """When each part of the log of a piece was written, at least up to the end of the piece; None if that is not known."""
+        return None
+
+    def usage(self) -> list[dict[str, Any]]:
+        """What each task of the latest attempt uses now, its peaks, and what it asked for; empty where that is not known."""
+        return []
+
+    def search(self, wanted: Wanted, limit: int) -> Iterator[Hit | SearchEnd]:
+        """Lines of the logs of all tasks and attempts, and at last how the search ended. A wrong pattern raises PailotError."""
+        raise PailotError(f"the logs of '{self.name}' cannot be searched where they are; use: pailot logs {self.name} | grep")
+
+    def save_logs(self, write: Callable[[bytes], object], which: Which) -> None:
+        """Write all logs as one ZIP file."""
+        raise PailotError(f"the logs of '{self.name}' cannot be saved as one file where they are; use: pailot logs {self.name}")
 
     def lines(self, which: Which, follow: bool, quit: Quit) -> Iterator[Line]:
         """The same in whole lines."""
@@ -124,7 +153,7 @@ def tasks_in(tasks: Mapping[str, Sequence[int]], latest: int, which: Which, name
 def attempts_wanted(which: Which, count: int) -> Sequence[int]:
     """Which attempts of a task to read, of so many."""
     if which.task_attempt is None:
-        return range(count)
+        return range(count) if which.tail is None else range(count)[-1:]
     return (which.task_attempt,) if 0 <= which.task_attempt < count else ()
 
 

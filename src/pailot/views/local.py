@@ -6,29 +6,34 @@ import os
 import time
 
 from ..errors import NoSuchRun, PailotError
-from ..runfolder import journal, layout
+from ..runfolder import journal, layout, logs
 from ..runfolder.logs import Reader
 from ..settings import Settings, current_user
-from ..userruns import queries, reattach, settle
+from ..userruns import queries, reattach, settle, task_usage
 from ..userruns.run_folder import JobFolder
-from .base import View, Why, attempts_wanted, no_attempt, settled, tasks_in
+from .base import SearchEnd, View, Why, attempts_wanted, no_attempt, settled, tasks_in
 from .log_pieces import Piece
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ..protocol import Job
     from ..protocol.overrides import Override
+    from ..runfolder.log_index import LogIndex
+    from ..runfolder.log_search import Hit, Wanted
     from ..store.index import JobRow
     from ..userruns.inotify import Watch
     from .base import Which
     from .cancellation import Quit
+    from .log_starts import LogText
 
 ASK_SECONDS = 5.0
 """How often a cluster is asked about a run without a driver."""
 MOST_ROWS = 1_000_000
+MOST_LINES = 1 << 60
+"""More than a log can have: the latest attempt of each task, whole."""
 NAMES = 200
 """How many runs are offered when the Tab key is pressed."""
 
@@ -43,8 +48,9 @@ class LocalView(View):
         self.id, self.name, self.folder = run_id, name, JobFolder(folder)
         self._fresh = row
         self._asked = -ASK_SECONDS
+        self._times: dict[tuple[str, int, int, int, str], tuple[int, LogIndex | None]] = {}
 
-    def record(self, attempt: int | None = None) -> dict[str, Any]:
+    def record(self, attempt: int | None = None) -> dict[str, object]:
         return queries.describe(self._row(), self.folder, attempt=attempt)
 
     def summary(self) -> Mapping[str, Any]:
@@ -102,7 +108,7 @@ class LocalView(View):
             self._asked = time.monotonic()
         return settle.recover(self.folder) is not None
 
-    def journal(self) -> list[dict[str, Any]]:
+    def journal(self) -> list[dict[str, object]]:
         return [event.to_json() for event in self.folder.events()]
 
     def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
@@ -130,7 +136,10 @@ class LocalView(View):
 
     def _pieces(self, tasks: list[tuple[str, int]], which: Which, follow: bool, quit: Quit) -> Iterator[Piece]:
         attempt = which.since if which.attempt is None else which.attempt
-        logs: dict[tuple[str, int, int], Reader] = {}
+        readers: dict[tuple[str, int, int], Reader] = {}
+        if follow and which.not_before is not None and which.tail is None:
+            which = which.replace(tail=MOST_LINES)
+        first, from_first = True, which.replace(tail=None, not_before=None)
         watch = _watch(self.folder.path, self.folder.file(layout.ATTEMPTS)) if follow else None
         found = which.task_attempt is None
         try:
@@ -138,10 +147,11 @@ class LocalView(View):
                 over = watch is None or self.is_over()  # looked at first: what is read below is then all there is
                 last = over or self.folder.attempts() - 1 > attempt
                 for role, index in tasks:
-                    found |= yield from self._new_pieces(attempt, role, index, which, logs, watch)
+                    found |= yield from self._new_pieces(attempt, role, index, which if first else from_first, readers, watch)
+                first = False
                 if last and self.folder.attempts() - 1 > attempt and which.attempt is None:
                     attempt += 1
-                    logs.clear()
+                    readers.clear()
                     continue
                 if last and not found:
                     raise no_attempt(which, tasks, self.name)
@@ -158,7 +168,7 @@ class LocalView(View):
         role: str,
         index: int,
         which: Which,
-        logs: dict[tuple[str, int, int], Reader],
+        readers: dict[tuple[str, int, int], Reader],
         watch: Watch | None,
     ) -> Generator[Piece, None, bool]:
         """What is new in the logs of a task; returns whether any of its attempts is wanted."""
@@ -168,18 +178,62 @@ class LocalView(View):
             for folder in (os.path.dirname(tasks), tasks, task, os.path.join(task, layout.ATTEMPTS)):
                 watch.add(folder)
         wanted = attempts_wanted(which, queries.task_attempts(self.folder, attempt, role, index))
+        known = [number for number in wanted if (role, index, number) in readers]
+        wanted = [number for number in wanted if not known or number >= known[0]]  # what was left out at first stays out
         for number in wanted:
             folder = layout.task_attempt_folder(task, number)
             if watch is not None:
                 watch.add(folder)
-            log = logs.setdefault((role, index, number), Reader(folder, which.stream))
+            log = readers.get((role, index, number))
+            if log is None:
+                log = readers[role, index, number] = Reader(folder, which.stream)
+                if which.tail is not None or which.not_before is not None:
+                    log.offset = _text(folder, which.stream).start(which.tail, which.not_before)
             while True:
                 data, missing = log.read()
                 if data or missing:
-                    yield Piece(role, index, attempt, number, data, missing)
+                    yield Piece(role, index, attempt, number, data, missing, end=log.offset)
                 if not data:
                     break
         return bool(wanted)
+
+    def times(self, piece: Piece, stream: str) -> LogIndex | None:
+        from ..runfolder import log_index
+
+        where = (piece.role, piece.index, piece.attempt, piece.task_attempt, stream)
+        known = self._times.get(where)
+        if known is None or known[0] < piece.end:  # of an ended log once, of one that grows for each piece
+            folder = layout.task_attempt_folder(self.folder.task(piece.attempt, piece.role, piece.index), piece.task_attempt)
+            known = self._times[where] = logs.size(folder, stream), log_index.read(folder, stream)
+        return known[1]
+
+    def usage(self) -> list[dict[str, Any]]:
+        return task_usage.of_tasks(self.folder, self.folder.plan(), max(0, self.folder.attempts() - 1))
+
+    def search(self, wanted: Wanted, limit: int) -> Iterator[Hit | SearchEnd]:
+        from ..runfolder import log_search
+
+        try:
+            steps = log_search.search(self.folder.path, log_search.roles_of(self.folder.plan()), wanted)
+        except log_search.BadPattern as error:
+            raise PailotError(str(error)) from None
+        count = 0
+        for step in steps:
+            if isinstance(step, log_search.Hit):
+                if count == limit:
+                    yield SearchEnd(count, "limit")
+                    return
+                count += 1
+                yield step
+        yield SearchEnd(count)
+
+    def save_logs(self, write: Callable[[bytes], object], which: Which) -> None:
+        from ..runfolder import log_archive, log_search
+
+        roles = log_search.roles_of(self.folder.plan())
+        title = f"{current_user()}~{self.name}"
+        for piece in log_archive.archive(self.folder.path, roles, title, log_archive.whole(which.stream, which.role)):
+            write(piece)
 
     def why(self) -> Why:
         row = self._row()
@@ -253,7 +307,7 @@ class LocalRuns:
         roles = JobFolder(row.folder).plan().get("taskRoles", {}) if row is not None else {}
         return {role: node["instances"] for role, node in roles.items()}
 
-    def rows(self, states: Sequence[str], *, every: bool, everyone: bool) -> list[dict[str, Any]]:
+    def rows(self, states: Sequence[str], *, every: bool, everyone: bool) -> list[dict[str, object]]:
         """What `ps --json` prints, newest first: the latest ones, or every one; all of them are this user's."""
         index = queries.open_index()
         for row in index.unfinished():
@@ -281,6 +335,18 @@ class LocalRuns:
                     found += 1
                     if found == limit:
                         return
+
+
+def _text(folder: str, stream: str) -> LogText:
+    from ..runfolder import log_index
+    from .log_starts import LogText
+
+    return LogText(
+        logs.begin(folder, stream),
+        logs.size(folder, stream),
+        lambda offset, size: logs.read(folder, stream, offset, size)[0],
+        lambda: log_index.read(folder, stream),
+    )
 
 
 def _held(row: JobRow) -> int:

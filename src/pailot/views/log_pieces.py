@@ -29,6 +29,8 @@ class Piece(Value):
     """Bytes before these that were rotated away before they could be read."""
     stream: str = ""
     """Named only where the streams of one task are read one by one."""
+    end: int = 0
+    """The offset in its log after these bytes; 0 where that is not known."""
 
     @property
     def task(self) -> str:

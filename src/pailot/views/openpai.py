@@ -11,7 +11,7 @@ from ..client.errors import NotFound, Refused, Unreachable, WireError
 from ..client.openpai_logs import LogPlaces
 from ..client.sse import PATIENCE
 from ..engines.openpai.job_status import read_job, role_key
-from ..errors import NoSuchRun
+from ..errors import NoSuchRun, PailotError
 from ..lifecycle.states import FINAL_JOB_STATES
 from ..protocol.yaml import YamlError, parse
 from .base import View, Why, attempts_wanted, no_attempt, settled, tasks_in
@@ -107,7 +107,7 @@ class OpenpaiView(View):
         except NotFound as error:
             raise NoSuchRun(str(error), error.code) from None
 
-    def _blame(self, seen: JobSeen) -> dict[str, Any]:
+    def _blame(self, seen: JobSeen) -> dict[str, object]:
         """The task that decided, and the last lines of its log."""
         failed = [task for task in seen.tasks if task.state == "FAILED"]
         named = [task for task in seen.tasks if (task.role, task.index) == (seen.role, seen.index)]
@@ -131,7 +131,7 @@ class OpenpaiView(View):
             self._connections.pause(until - time.monotonic(), quit)
         return True
 
-    def _patiently(self, quit: Quit) -> dict[str, Any]:
+    def _patiently(self, quit: Quit) -> dict[str, object]:
         """The job, though the server may be away for a while or have enough of our questions."""
         away = time.monotonic()
         while True:
@@ -145,7 +145,7 @@ class OpenpaiView(View):
                     raise
             self._connections.pause(PATIENCE, quit)
 
-    def journal(self) -> list[dict[str, Any]]:
+    def journal(self) -> list[dict[str, object]]:
         return [{"at": time.time(), **event} for event in _between(None, self._seen(self._detail()))]
 
     def why(self) -> Why:
@@ -167,6 +167,8 @@ class OpenpaiView(View):
             self._connections.pause(PATIENCE, quit)
 
     def pieces(self, which: Which, follow: bool, quit: Quit, record: Mapping[str, Any] | None = None) -> Iterator[Piece]:
+        if which.tail is not None or which.not_before is not None:
+            raise PailotError(f"{self._connections.server} is an OpenPAI: --tail and --since need a Pailot server")
         record = record or self.record()
         if which.role is not None:  # as the user spells it, or as the server does
             known = {role_key(role): role for role in record["taskRoles"]}
@@ -225,7 +227,7 @@ def _own_code(status: Mapping[str, Any], told: int | None) -> int | None:
     return own if isinstance(own, int) and told != 0 else told
 
 
-def _roles(seen: JobSeen) -> dict[str, Any]:
+def _roles(seen: JobSeen) -> dict[str, object]:
     return {
         role: {
             "tasks": [
@@ -246,7 +248,7 @@ def _roles(seen: JobSeen) -> dict[str, Any]:
     }
 
 
-def _between(before: JobSeen | None, seen: JobSeen) -> Iterator[dict[str, Any]]:
+def _between(before: JobSeen | None, seen: JobSeen) -> Iterator[dict[str, object]]:
     """What must have happened between two looks, in the words of our own journal."""
     was = {(task.role, task.index): task for task in before.tasks} if before and before.attempt == seen.attempt else {}
     if before is not None and seen.attempt > before.attempt:

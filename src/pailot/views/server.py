@@ -11,7 +11,7 @@ from ..client.api import MOST_FOLLOWED, V2
 from ..client.errors import NotFound, Refused, Unreachable, WireError
 from ..errors import NoSuchRun, PailotError
 from ..lifecycle.states import FINAL_JOB_STATES, WAITING
-from .base import View, Why, attempts_wanted, no_attempt, settled, tasks_in
+from .base import SearchEnd, View, Why, attempts_wanted, no_attempt, settled, tasks_in
 from .cancellation import Quit
 from .connections import Connections
 from .log_pieces import Piece
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from ..client.api import Client as Wire
+    from ..runfolder.log_index import LogIndex
+    from ..runfolder.log_search import Hit, Wanted
     from .base import Which
     from .openpai import OpenpaiView
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 AHEAD = 256
 """The number of pieces of logs that are received before they are asked for."""
 PAGE = 1_000
+INDEX_SECONDS = 0.25
+"""How often a server is asked for the times of lines that are followed."""
 WORTH_A_LINE_SECONDS = 1.0
 """Most jobs start sooner, and need no word on what they wait for."""
 
@@ -43,6 +47,8 @@ class ServerView(View):
         self._connections, self.id = connections, full_name
         self.name = full_name.partition("~")[2] or full_name
         self._openpai: OpenpaiView | None = None
+        self._times: dict[tuple[str, int, int, int, str], tuple[int, LogIndex | None]] = {}
+        self._next_index = 0.0
 
     @property
     def _wire(self) -> Wire:
@@ -95,7 +101,7 @@ class ServerView(View):
                     continue  # the stream knows how long to be patient
         return not quit.is_set and self._wire.record(self.id)["state"] in FINAL_JOB_STATES
 
-    def journal(self) -> list[dict[str, Any]]:
+    def journal(self) -> list[dict[str, object]]:
         return self._asked(lambda: self._wire.journal(self.id), lambda plain: plain.journal())
 
     def events(self, quit: Quit) -> Iterator[Mapping[str, Any]]:
@@ -147,14 +153,96 @@ class ServerView(View):
         for (role, index), numbers in wanted.items():
             for number in numbers:
                 try:
-                    data = self._wire.log(self.id, role, index, stream=which.stream, attempt=attempt, task_attempt=number)
+                    start = self._start(role, index, attempt, number, which)
+                    begin, data = self._wire.log_piece(
+                        self.id, role, index, stream=which.stream, attempt=attempt, task_attempt=number, offset=start
+                    )
                 except NotFound:
                     continue  # it has printed nothing
-                yield Piece(role, index, attempt, number, data)
+                yield Piece(role, index, attempt, number, data, end=begin + len(data))
+
+    def _start(self, role: str, index: int, attempt: int, number: int, which: Which) -> int:
+        """Where to begin to read a log."""
+        if which.tail is None and which.not_before is None:
+            return 0
+        from .log_starts import LogText
+
+        named: dict[str, Any] = {"stream": which.stream, "attempt": attempt}
+        about = self._wire.log_index(self.id, role, index, taskAttempt=number, limit=1, **named)
+
+        def read(offset: int, size: int) -> bytes:
+            return self._wire.log_piece(self.id, role, index, task_attempt=number, offset=offset, limit=size, **named)[1]
+
+        text = LogText(about["begin"], about["size"], read, lambda: self._index(role, index, attempt, number, which.stream)[1])
+        return text.start(which.tail, which.not_before)
+
+    def _index(
+        self, role: str, index: int, attempt: int, number: int, stream: str, begin: int = 0
+    ) -> tuple[int, LogIndex | None]:
+        """How far the server knows the times of a log, and these from an offset on."""
+        from ..runfolder.log_index import LogIndex
+
+        made = LogIndex([], [], [])
+        while True:
+            named = {"stream": stream, "attempt": attempt, "taskAttempt": number, "from": begin}
+            told = self._wire.log_index(self.id, role, index, **named)
+            if not told["indexed"]:
+                return told["size"], None
+            entries = told["entries"]
+            skipped = 1 if made.offsets and entries["offset"][:1] == made.offsets[-1:] else 0
+            made.offsets += entries["offset"][skipped:]
+            made.times += entries["at"][skipped:]
+            made.errors += entries["stderr"][skipped:]
+            if not told["more"]:
+                return told["size"], made
+            begin = made.offsets[-1]
+
+    def times(self, piece: Piece, stream: str) -> LogIndex | None:
+        if self._plain is not None or piece.stream:
+            return None
+        where = (piece.role, piece.index, piece.attempt, piece.task_attempt, stream)
+        known = self._times.get(where)
+        if known is None or known[0] < piece.end:
+            # One request covers all that was printed by then: pieces that come faster need none.
+            time.sleep(min(INDEX_SECONDS, max(0.0, self._next_index - time.monotonic())))
+            self._next_index = time.monotonic() + INDEX_SECONDS
+            begin = known[1].offsets[-1] if known and known[1] and known[1].offsets else 0
+            known = self._times[where] = self._index(*where, begin)
+        return known[1]
+
+    def usage(self) -> list[dict[str, Any]]:
+        return self._asked(lambda: self._wire.usage(self.id), lambda plain: plain.usage())
+
+    def search(self, wanted: Wanted, limit: int) -> Iterator[Hit | SearchEnd]:
+        from ..runfolder.log_search import Hit
+
+        query = {key: value for key, value in wanted.to_json().items() if value is not None and key != "pattern"}
+        told = self._pailot_only(
+            lambda: iter(self._wire.search(self.id, wanted.pattern, limit=limit, **_switches(query))),
+            f"cannot be searched; use: pailot logs {self.name} | grep",
+        )
+        for found in told:
+            if "end" in found:
+                yield SearchEnd(found["hits"], found["stopped"])
+                return
+            yield Hit.from_json(found)
+        raise Unreachable(f"{self._connections.server} ended the search early")
+
+    def save_logs(self, write: Callable[[bytes], object], which: Which) -> None:
+        query = {"stream": which.stream, "role": which.role}
+        with self._pailot_only(lambda: self._wire.logs_archive(self.id, **query), "has no archive of logs") as response:
+            while data := response.read(1 << 18):
+                write(data)
 
     def _follow(self, role: str, index: int, which: Which, quit: Quit) -> Iterator[Piece]:
         """One task, to the end of the job."""
-        begin = which.since if which.attempt is None else which.attempt
+        begin, number, offset = which.since if which.attempt is None else which.attempt, which.task_attempt or 0, 0
+        if which.tail is not None or which.not_before is not None:
+            number = max(0, self._attempts(role, index, begin) - 1) if which.task_attempt is None else number
+            try:
+                offset = self._start(role, index, begin, number, which)
+            except NotFound:
+                pass  # it has printed nothing yet
         received = self._wire.follow_log(
             self.id,
             role,
@@ -162,7 +250,7 @@ class ServerView(View):
             stream=which.stream,
             attempt=which.attempt,
             task_attempt=which.task_attempt,
-            after=f"{begin}.{which.task_attempt or 0}.0",
+            after=f"{begin}.{number}.{offset}",
             http=self._connections.aside(quit),
         )
         for piece in received:
@@ -172,7 +260,12 @@ class ServerView(View):
                 continue
             if which.attempt is not None and piece.attempt != which.attempt:
                 return  # the next one is not wanted
-            yield Piece(role, index, piece.attempt, piece.task_attempt, piece.text.encode(errors="replace"), piece.missing)
+            data = piece.text.encode(errors="replace")
+            yield Piece(role, index, piece.attempt, piece.task_attempt, data, piece.missing, end=piece.offset)
+
+    def _attempts(self, role: str, index: int, attempt: int) -> int:
+        tasks = self.record(attempt)["taskRoles"][role]["tasks"]
+        return int(next(task["attempts"] for task in tasks if task["index"] == index))
 
     def _followed(self, tasks: list[tuple[str, int]], which: Which, quit: Quit) -> Iterator[Piece]:
         """Several tasks at once: each has a connection and a thread, which waits while its pieces are not read."""
@@ -298,7 +391,7 @@ class ServerRuns:
         whose = {} if everyone else {"username": self.connections.user}
         every = every or bool(states)
         limit = PAGE if every else 50
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[str, object]] = []
         while True:
             page = self.connections.mine.jobs(state=list(states), **whose, limit=limit, offset=len(rows), format="ps")
             rows += [_row(item) for item in page]
@@ -331,6 +424,10 @@ class ServerRuns:
             offset += len(page)
             if len(page) < 100:
                 return
+
+
+def _switches(query: Mapping[str, Any]) -> dict[str, object]:
+    return {key: str(value).lower() if isinstance(value, bool) else value for key, value in query.items()}
 
 
 def _known(ask: Callable[[], Answer]) -> Answer:

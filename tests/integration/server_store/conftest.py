@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pailot.store.server import ServerStore
-from tests.postgres import Postgres
+from tests.support.postgres import Postgres
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -14,7 +14,7 @@ import pytest
 
 from pailot.store.server import JobRecord, ServerStore, StoreError, database, new_id
 from pailot.store.server import postgres as postgresql
-from tests.postgres import Postgres
+from tests.support.postgres import Postgres
 
 WRITER = """
 import sys

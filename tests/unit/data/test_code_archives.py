@@ -12,7 +12,7 @@ from pailot.data import ml_folders as channels
 from pailot.data.errors import DataError
 from pailot.job_values import Channels
 
-from .archives import SQUEEZE, entry, folder, link, tar
+from ...support.archives import SQUEEZE, entry, folder, link, tar
 
 
 def archive(path: Path, *entries: object, squeeze: str = "gzip") -> Channels:

@@ -18,7 +18,7 @@ from pailot.data.addresses import NotAllowed, parse
 from pailot.data.errors import DataError
 from pailot.data.network import check_endpoint, is_own, resolve
 from pailot.data.rules import Rules
-from tests.web import WebServer
+from tests.support.web_server import WebServer
 
 SECRET = "what only the machine itself may see"
 

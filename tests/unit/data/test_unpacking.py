@@ -19,7 +19,7 @@ from pailot.data import unpacking
 from pailot.data.tar import BadArchive, is_archive
 from pailot.data.unpacking import Limits, unpack, unpack_below
 
-from .archives import END, SQUEEZE, entry, folder, link, long_header, pax, raw, tar, without_end
+from ...support.archives import END, SQUEEZE, entry, folder, link, long_header, pax, raw, tar, without_end
 
 SMALL = Limits(bytes=100_000, places=50, depth=10)
 FORMATS = (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)

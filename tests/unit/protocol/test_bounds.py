@@ -13,7 +13,7 @@ from pailot.processor.errors import InvalidProcessor
 from pailot.protocol import InvalidJob, read
 from pailot.protocol.overrides import parse_set
 from pailot.protocol.schema import DAY_SECONDS
-from tests.job_options import Option, numbers, options
+from tests.support.job_options import Option, numbers, options
 
 FREE = {"version", "prerequisites.0.version", "defaults.virtualCluster", "extras.pailot.environment.worker"}
 """Numbers that are taken as texts."""

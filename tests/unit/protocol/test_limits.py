@@ -9,7 +9,7 @@ from pailot.planning import plan
 from pailot.problem import MOST_SHOWN, Rest, together
 from pailot.protocol import InvalidJob, Problem, read
 
-from .families import FAMILIES, START, job, many
+from ...support.growing_jobs import FAMILIES, START, job, many
 
 
 def problems_of(text: str) -> tuple[Problem, ...]:

@@ -9,7 +9,7 @@ import pytest
 from pailot.protocol import read
 from pailot.protocol.overrides import Override
 
-from .jobs import BASE, changed, codes, problems
+from ...support.changed_jobs import BASE, changed, codes, problems
 
 W = "taskRoles/worker"
 SECOND = {**BASE["taskRoles"]["worker"], "commands": ["serve"]}

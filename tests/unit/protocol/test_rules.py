@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .jobs import BASE, REMOVE, changed, codes, job, problems
+from ...support.changed_jobs import BASE, REMOVE, changed, codes, job, problems
 
 W = "taskRoles/worker"
 

@@ -15,7 +15,7 @@ from pailot.protocol.yaml import LIMITS, Document, List, Map, YamlError, parse
 from pailot.protocol.yaml.fast_path import NotPlainLines, read_lines
 from pailot.protocol.yaml.parser import Parser
 
-from .hostile import HOSTILE
+from ...support.hostile_texts import HOSTILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

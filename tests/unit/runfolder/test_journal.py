@@ -119,3 +119,12 @@ def test_what_is_no_regular_file_has_no_entries(kind: str, tmp_path: Path) -> No
     else:
         path.mkdir()
     assert Tail.of_run(str(tmp_path)).entries() == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "ended", "kept"), [("progress", True, True), ("progress", 1.5, False), ("task-ended", 1.5, True)]
+)
+def test_whether_progress_ended_is_a_flag_and_when_a_task_ended_a_moment(kind: str, ended: object, kept: bool) -> None:
+    event = Event.from_json({"at": 1.0, "event": kind, "role": "worker", "index": 0, "ended": ended})
+    assert event is not None
+    assert ("ended" in event.details) is kept

@@ -70,7 +70,7 @@ def test_alerts_are_for_whom_they_concern() -> None:
     assert seen_by(Caller("root", admin=True), found) == found
     assert [(each.user, each.detail) for each in seen_by(Caller("ann"), found)] == [("ann", "")]
     assert seen_by(Caller(""), found) == []
-    assert counted(found) == {"NodeDiskFull": 1, "NoticeUndeliverable": 2}
+    assert {name: count for name, count in counted(found).items() if count} == {"NodeDiskFull": 1, "NoticeUndeliverable": 2}
     told = alert_json(found[1], "here", 10)
     assert told["labels"] == {
         "alertname": "NoticeUndeliverable",

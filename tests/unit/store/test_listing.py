@@ -14,7 +14,7 @@ from pailot.store.server import ORDERS, JobQuery, JobRecord, bitmap_columns, lis
 from pailot.store.server.bitmap_columns import Bits, Category, Names, Order, extended, nth, places
 from pailot.store.server.listing import Columns
 from pailot.store.server.models import label_mark, tag_mark
-from tests.unit.store.listing_model import QUERIES, RECORDS, STEPS, listed
+from tests.support.listing_model import QUERIES, RECORDS, STEPS, listed
 
 
 @pytest.fixture(params=[(8_000, 128, 4096, 0), (3, 128, 2, 4), (0, 2, 2, 0), (-1, 0, 1, 1)], ids=["plain", "few", "wide", "walk"])

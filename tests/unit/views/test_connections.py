@@ -5,7 +5,7 @@ from __future__ import annotations
 from pailot.views.cancellation import Quit
 from pailot.views.connections import Connections
 
-from ..wire.stand_in import Answer, Request, StandIn
+from ...support.stand_in_server import Answer, Request, StandIn
 
 
 def test_a_token_that_has_expired_is_renewed_once_for_all_connections() -> None:

@@ -15,7 +15,7 @@ from pailot.views.cancellation import Quit
 from pailot.views.connections import Connections
 from pailot.views.server import ServerRuns, ServerView
 
-from ..wire.stand_in import Answer, Request, StandIn
+from ...support.stand_in_server import Answer, Request, StandIn
 
 JOB = "/api/v2/jobs/ann~demo"
 

@@ -11,7 +11,7 @@ from pailot.client import http
 from pailot.client.api import Client, find
 from pailot.client.errors import Denied, Failing, NotFound, Refused, Unreachable, WireError
 
-from .stand_in import Answer, Request, StandIn
+from ...support.stand_in_server import Answer, Request, StandIn
 
 
 @pytest.fixture(autouse=True)

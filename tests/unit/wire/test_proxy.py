@@ -17,7 +17,7 @@ from pailot.client.proxy import BadProxy, is_direct, proxy_for
 from pailot.client.sse import follow
 from tests.parts.web_proxy import HOST, WebProxy, make_certificate
 
-from .stand_in import Answer, Request, StandIn
+from ...support.stand_in_server import Answer, Request, StandIn
 
 USER = "ann:p@ss word"
 QUOTED = "ann:p%40ss%20word"

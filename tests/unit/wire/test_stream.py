@@ -11,7 +11,7 @@ from pailot.client.api import Client, LogPiece
 from pailot.client.errors import Denied, Refused, Unreachable
 from pailot.client.sse import Event, Parser, parse
 
-from .stand_in import Answer, Request, StandIn
+from ...support.stand_in_server import Answer, Request, StandIn
 
 
 @pytest.fixture(autouse=True)

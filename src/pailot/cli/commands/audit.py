@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import time
 
-from ...errors import PailotError
 from ...printable import printable
 from ..main import OK
+from ..moments import seconds_ago
 from ..server_option import add_server_option, need_client, print_json
 from ..table import table_lines, window_columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-
-_AGO = re.compile(r"([0-9]{1,6})([smhd])")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -31,7 +27,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     client = need_client(args)
-    since = time.time() - _seconds(args.since) if args.since else 0.0
+    since = time.time() - seconds_ago(args.since, "--since") if args.since else 0.0
     found = client.audit(user=args.user, action=args.action, target=args.target, since=since, limit=args.limit)
     if args.json:
         print_json(found)
@@ -44,10 +40,3 @@ def run(args: Namespace) -> int:
     for line in table_lines(rows, window_columns(), ("REQUEST", "ADDRESS", "STATUS")):
         print(line)
     return OK
-
-
-def _seconds(text: str) -> float:
-    found = _AGO.fullmatch(text)
-    if found is None:
-        raise PailotError(f"--since {printable(text)}: should be a time such as 30m, 12h or 7d")
-    return float(int(found[1]) * _SECONDS[found[2]])

@@ -17,7 +17,7 @@ from ..server_option import add_server_option, client_of, job_name, print_json
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from typing import IO, Any
+    from typing import IO
 
     from ...client.api import Client
     from ..copying import Files
@@ -90,10 +90,10 @@ class _OnServer:
     def __init__(self, client: Client, name: str, task: Task) -> None:
         self._client, self._task = client, (name, task.role, task.index)
 
-    def describe(self, path: str, mark: str = "") -> dict[str, Any]:
+    def describe(self, path: str, mark: str = "") -> dict[str, object]:
         return self._client.describe_file(*self._task, path, mark)
 
-    def read(self, path: str, offset: int = 0) -> tuple[IO[bytes], dict[str, Any]]:
+    def read(self, path: str, offset: int = 0) -> tuple[IO[bytes], dict[str, object]]:
         found = self._client.read_file(*self._task, path, offset)
         about = {"size": int(found.headers["x-file-size"]), "version": found.headers["x-file-version"]}
         return found, about

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ...views.base import View
     from ...views.log_pieces import Piece, RawLine
+    from ...views.timed_lines import TimedLine, TimedLines
 
 _ERASE = b"\r\033[K"
 
@@ -35,15 +36,33 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--stream", choices=("all", "stdout", "stderr"), default="all")
     parser.add_argument("--attempt", type=int, metavar="N", help="attempt of the job (default: the last)")
     parser.add_argument("--task-attempt", type=int, metavar="K", help="attempt of the task (default: all)")
+    parser.add_argument("--tail", type=_number, metavar="N", help="only the last N lines of the latest attempt of each task")
+    parser.add_argument(
+        "--since", metavar="TIME", default="", help="only lines of the last 30m, 12h or 7d, or since 2026-11-18T10:22"
+    )
+    parser.add_argument("-t", "--timestamps", action="store_true", help="print when each line was begun, and on which stream")
+    parser.add_argument("--grep", metavar="PATTERN", help="only lines that match a regular expression, of all attempts")
+    parser.add_argument("-i", "--ignore-case", action="store_true", help="with --grep: large and small letters are the same")
+    parser.add_argument("--download", metavar="FILE", help="write all logs into a ZIP file")
     add_server_option(parser)
-    parser.add_argument("--json", action="store_true", help="print where the logs are, as JSON")
+    parser.add_argument("--json", action="store_true", help="print where the logs are, or what --grep found, as JSON")
 
 
 def run(args: Namespace) -> int:
     view = runs_of(args).find(args.run)
-    which = Which(args.role, args.index, args.stream, args.attempt, args.task_attempt)
+    not_before = None
+    if args.since:
+        from ..moments import moment
+
+        not_before = moment(args.since, "--since")
+    which = Which(args.role, args.index, args.stream, args.attempt, args.task_attempt, tail=args.tail, not_before=not_before)
+    if args.grep is not None or args.download is not None:
+        _refuse_others(args)
+        from ..log_tools import print_hits, save_logs
+
+        return save_logs(view, which, args.download) if args.grep is None else print_hits(view, which, args)
     if not args.json:
-        return print_logs(view, which, follow=args.follow)
+        return print_logs(view, which, follow=args.follow, timestamps=args.timestamps)
     record = view.record()
     tasks = _tasks(view, which, record, follow=args.follow)
     number = record["attempt"] if which.attempt is None else which.attempt
@@ -51,15 +70,46 @@ def run(args: Namespace) -> int:
     return OK
 
 
-def print_logs(view: View, which: Which, *, follow: bool) -> int:
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise ValueError(text)
+    return int(text)
+
+
+def _refuse_others(args: Namespace) -> None:
+    """Options that mean nothing together are a mistake, and not to be ignored."""
+    this = "--grep" if args.grep is not None else "--download"
+    given = {
+        "--follow": args.follow,
+        "--tail": args.tail is not None,
+        "--since": bool(args.since),
+        "--timestamps": args.timestamps,
+        "--download": args.grep is not None and args.download is not None,
+        "--json": args.grep is None and args.json,
+    }
+    for option in (option for option, is_given in given.items() if is_given):
+        raise PailotError(f"{this} cannot be used with {option}")
+
+
+def print_logs(view: View, which: Which, *, follow: bool, timestamps: bool = False) -> int:
     """Print what tasks printed, the latest attempt of the job first of all; `follow`: to the end of the run."""
     record = view.record()
     tasks = _tasks(view, which, record, follow=follow)
+    timed: TimedLines | None = None
+    if timestamps:
+        from ...views.timed_lines import TimedLines
+
+        timed = TimedLines(view, which.stream)
     printer = _Printer(tuple(record["taskRoles"]), single=len(tasks) == 1)
     with TellingWhy(view, quiet=not follow):
         for piece in view.pieces(which.replace(since=record["attempt"]), follow, Quit(), record):
-            printer.show(piece)
+            if timed is None:
+                printer.show(piece)
+            else:
+                printer.show_timed(piece, timed.feed(piece))
     printer.finish()
+    if timed is not None:
+        printer.write_timed(timed.finish())
     return OK
 
 
@@ -88,6 +138,23 @@ class _Printer:
             shown += self._label(piece.role, piece.index).unfinished(rest, width() - 1).encode()
         _write(shown)
 
+    def show_timed(self, piece: Piece, lines: Iterable[TimedLine]) -> None:
+        """Lines with their times; an unfinished one waits for its end."""
+        if piece.missing:
+            sys.stderr.write(f"pailot: {piece.gap}\n")
+        self.write_timed(lines)
+
+    def write_timed(self, lines: Iterable[TimedLine]) -> None:
+        _write(
+            b"".join(
+                (b"" if self._single else self._label(line.role, line.index).data)
+                + line.prefix.encode()
+                + (replaced(line.text) if self._on_screen else line.text)
+                + b"\n"
+                for line in lines
+            )
+        )
+
     def finish(self) -> None:
         _write(self._drawn + self._labelled(self._lines.finish()))
         self._drawn = b""
@@ -106,7 +173,7 @@ def _write(data: bytes) -> None:
         data = data[os.write(1, data) :]
 
 
-def _tasks(view: View, which: Which, record: dict[str, Any], *, follow: bool) -> list[dict[str, Any]]:
+def _tasks(view: View, which: Which, record: Mapping[str, Any], *, follow: bool) -> list[dict[str, Any]]:
     """The tasks that are meant, with their roles."""
     if which.attempt is not None and which.attempt != record["attempt"]:
         if not 0 <= which.attempt <= record["attempt"]:
@@ -130,14 +197,14 @@ def _tasks(view: View, which: Which, record: dict[str, Any], *, follow: bool) ->
     return tasks
 
 
-def _check_task_attempt(number: int, tasks: list[dict[str, Any]]) -> None:
+def _check_task_attempt(number: int, tasks: Sequence[Mapping[str, Any]]) -> None:
     most = max(task["attempts"] for task in tasks)
     if not 0 <= number < most:
         subject = "these tasks have" if len(tasks) > 1 else f"{tasks[0]['role']}:{tasks[0]['index']} has"
         raise PailotError(f"--task-attempt: {subject} {f'attempts 0 to {most - 1}' if most else 'no attempt yet'}")
 
 
-def _location(view: View, which: Which, task: Mapping[str, Any], number: int) -> dict[str, Any]:
+def _location(view: View, which: Which, task: Mapping[str, Any], number: int) -> dict[str, object]:
     """Where a log is: the file on the machine that runs it, and its address."""
     last = (task.get("logs") or {}).get(which.stream)
     path = os.path.join(os.path.dirname(os.path.dirname(last)), str(number), which.stream) if last else None

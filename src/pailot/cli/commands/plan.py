@@ -15,7 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable
-    from typing import Any
 
     from ...planning import Plan, RolePlan
     from ...protocol import Job
@@ -73,7 +72,7 @@ def _mask(job: Job) -> Callable[[str], str] | None:
     return text_masker(hidden)
 
 
-def _json(made: Plan, role: str | None, index: int | None, mask: Callable[[str], str] | None) -> dict[str, Any]:
+def _json(made: Plan, role: str | None, index: int | None, mask: Callable[[str], str] | None) -> dict[str, object]:
     shown = made.to_json(role)
     if mask:
         from ...userruns.masked_job_file import shown_plan

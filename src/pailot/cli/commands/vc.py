@@ -9,6 +9,7 @@ from ..server_option import add_server_option, need_client, print_json
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
     from typing import Any
 
     from ...client.api import Client
@@ -64,9 +65,9 @@ def _check_there(client: Client, name: str, *, there: bool) -> None:
         raise PailotError(f"there is a virtual cluster '{name}' already; pailot vc set changes it")
 
 
-def _changes(args: Namespace) -> dict[str, Any]:
+def _changes(args: Namespace) -> dict[str, object]:
     """What the API is asked for: only what was named."""
-    changes: dict[str, Any] = {}
+    changes: dict[str, object] = {}
     if args.capacity is not None:
         changes["vcCapacity"] = _number("--capacity", args.capacity.removesuffix("%"))
     amounts = {"cpu": ("--cpus", args.cpus), "memory": ("--memory-mb", args.memory_mb), "gpu": ("--gpus", args.gpus)}
@@ -108,7 +109,7 @@ def _list(args: Namespace, client: Client) -> int:
     return OK
 
 
-def _cells(name: str, told: dict[str, Any]) -> tuple[str, ...]:
+def _cells(name: str, told: Mapping[str, Any]) -> tuple[str, ...]:
     kept, used, limits = told["resourcesGuaranteed"], told["resourcesUsed"], told.get("userLimits") or {}
     return (
         name,

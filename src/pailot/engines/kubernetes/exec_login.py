@@ -51,7 +51,7 @@ class ExecProgram(Value):
 
     def info(self, interactive: bool) -> str:
         """Return what the program finds in KUBERNETES_EXEC_INFO."""
-        spec: dict[str, Any] = {"interactive": interactive}
+        spec: dict[str, object] = {"interactive": interactive}
         if self.cluster:
             spec["cluster"] = json.loads(self.cluster)
         return json.dumps({"kind": "ExecCredential", "apiVersion": self.api_version, "spec": spec})

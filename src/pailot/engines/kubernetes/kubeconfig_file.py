@@ -97,7 +97,7 @@ class _Reader:
         self.place, self.file = place, file
         if not isinstance(found, dict):
             raise self.wrong("is not a mapping")
-        self.left: dict[str, Any] = dict(found)
+        self.left: dict[str, object] = dict(found)
         self.known: list[str] = []
 
     def wrong(self, what: str, name: str = "") -> LoginError:

@@ -164,7 +164,7 @@ class OpenpaiEngine(Engine):
         if self.away and self._patient_until is not None and time.monotonic() >= self._patient_until:
             raise Away("the server cannot be reached, so the job may go on there; pailot wait finds out, and stops it then")
 
-    def _tell(self, event: dict[str, Any]) -> None:
+    def _tell(self, event: dict[str, object]) -> None:
         """From the other thread."""
         self._told.append(event)
         self._wake()
@@ -261,6 +261,6 @@ def _as_sent(text: str, name: str, chosen: Mapping[str, str]) -> str:
     return dump(root)
 
 
-def _begun_with(words: str, role: dict[str, Any]) -> dict[str, Any]:
+def _begun_with(words: str, role: Mapping[str, Any]) -> dict[str, Any]:
     first, *others = role["commands"]
     return {**role, "commands": [f"{words}{first}", *others]}

@@ -47,7 +47,7 @@ class Follower(threading.Thread):
         text: str | None,
         roles: Mapping[str, int],
         mirror: Mirror,
-        tell: Callable[[dict[str, Any]], None],
+        tell: Callable[[dict[str, object]], None],
     ) -> None:
         super().__init__(name=f"job {name}", daemon=True)
         self.connect, self.job_name, self.text, self.roles, self.mirror, self.tell = connect, name, text, roles, mirror, tell
@@ -322,7 +322,7 @@ class Follower(threading.Thread):
         for task in seen.tasks:
             if task.is_final:
                 known = (record.get("taskRoles") or {}).get(task.role, {}).get("tasks", [])
-                exact: dict[str, Any] = next((each for each in known if each["index"] == task.index), {})
+                exact: dict[str, object] = next((each for each in known if each["index"] == task.index), {})
                 final = self.mirror.finish(task, exact)
                 self.tell({"event": "task-ended", "role": task.role, "index": task.index, "final": final})
         self.tell({"event": "over", "seen": seen})

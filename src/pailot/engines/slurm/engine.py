@@ -18,7 +18,7 @@ from ...runfolder.records import TaskRecord
 from ...runtime.slurm.driver import ending
 from ...settings import Settings
 from ..contract import Engine, EngineError
-from ..local.engine import bring, copy_code, whose_work
+from ..local.engine import bring, copy_code, shared_data, whose_work
 from ..observation import ENDED, LOST, Observation, Observed
 from ..observation import RUNNING as TASK_RUNS
 from ..preparation import workdir
@@ -167,7 +167,8 @@ class SlurmEngine(Engine):
         if attempt.context.code:
             yield from self._beside(lambda: copy_code(attempt, works), attempt, stopped)
         if plan.options.code or any(role.provisions for role in plan.roles.values()):
-            provided = yield from self._beside(lambda: bring(attempt, works), attempt, stopped)
+            shared = yield from shared_data(attempt, self, stopped)
+            provided = yield from self._beside(lambda: bring(attempt, works, shared), attempt, stopped)
         shown: Sequence[tuple[str, str]] = ()
         own: Mapping[tuple[str, int], ml_mounts.View] = {}
         if plan.options.channels:
@@ -181,7 +182,8 @@ class SlurmEngine(Engine):
         made = payload.build(attempt, asked.components, places, provided, around, seen=seen)
         public, private = private_part.split(made, attempt)
         self.private = private_part.seal(private, attempt)
-        private_part.write_own(attempt.folder, layout.PAYLOAD, json.dumps({**public, "script": asked.script}).encode())
+        told = public.replace(script=asked.script).to_json()
+        private_part.write_own(attempt.folder, layout.PAYLOAD, json.dumps(told).encode())
 
     def _fill_channels(
         self, attempt: Attempt, own: Mapping[tuple[str, int], ml_mounts.View], stopped: Callable[[], bool]
@@ -335,7 +337,7 @@ class SlurmEngine(Engine):
         if self.unshared is not None and not self.over and seen is not None and seen.state == "RUNNING":
             self.unshared.keep_mirror(self.job, self)
 
-    def _heard(self, entry: dict[str, Any], *, known: bool = False) -> None:
+    def _heard(self, entry: Mapping[str, Any], *, known: bool = False) -> None:
         """Take in an event; what another driver has told already is not told again."""
         kind = entry["event"]
         if kind == "began":

@@ -6,6 +6,7 @@ import fcntl
 import gc
 import heapq
 import json
+import logging
 import os
 import resource
 import select
@@ -24,6 +25,7 @@ from ...lifecycle.states import FAILED
 from ...lifecycle.waits import LONGEST_WAIT_SECONDS, capped
 from ...runfolder import journal, layout, plan_codec
 from ...runfolder.atomic_json import DISK_FULL, is_full, keep_reserve, write_record
+from ...runfolder.masking import mask_text
 from ...runfolder.records import HandedOn, KeeperError, RunRecord, VerdictRecord
 from ...runfolder.stop_reason import claim_stop
 from ...runtime import cgroups, defects
@@ -33,6 +35,7 @@ from ...runtime.quick_socket import sockets
 from ...userruns.driver import Driver, Watcher
 from ...userruns.run_folder import JobFolder
 from ...values import Value
+from .. import server_log
 from . import messages
 
 TYPE_CHECKING = False
@@ -64,8 +67,10 @@ class Running(Watcher):
         self.moment: float | None = None
         self.descriptor: int | None = None
         self.watched = False
+        self.request = ""
+        """The id of the request that the last order goes back to."""
 
-    def standing(self) -> dict[str, Any]:
+    def standing(self) -> dict[str, object]:
         """How far the job is."""
         driver = self.driver
         if driver is None:
@@ -75,6 +80,7 @@ class Running(Watcher):
 
     def started(self, attempt: int, notes: list[str]) -> None:
         began = self.driver.began if self.driver is not None else None
+        self.log("job started", attempt=attempt)
         self.keeper.tell({"event": "started", "id": self.job, "attempt": attempt, "at": began or time.time()})
 
     def happened(self, event: Event) -> None:
@@ -85,6 +91,9 @@ class Running(Watcher):
             self.keeper.tell({"event": event.kind, "id": self.job, "reason": event.reason})
         elif self.watched:
             self.keeper.tell({"event": "noted", "id": self.job})
+
+    def log(self, message: str, level: int = logging.INFO, **fields: str | int | float | None) -> None:
+        server_log.note(server_log.KEEPER, level, message, job=self.job, request=self.request, **fields)
 
     def grown(self, attempt: int, role: str, index: int, task_attempt: int) -> None:
         if self.watched:
@@ -368,7 +377,7 @@ class Keeper:
 
     # Orders
 
-    def _obey(self, order: dict[str, Any], documents: list[str]) -> None:
+    def _obey(self, order: Mapping[str, Any], documents: list[str]) -> None:
         what, job = order["do"], order.get("id", "")
         running = self.jobs.get(job)
         if what == "start":
@@ -393,8 +402,9 @@ class Keeper:
         elif what == "abort":
             self._end(running, order["reason"], defect=True)
 
-    def _start(self, job: str, order: dict[str, Any], documents: list[str]) -> None:
+    def _start(self, job: str, order: Mapping[str, Any], documents: list[str]) -> None:
         running = self.jobs[job] = Running(self, job)
+        running.request = order.get("request", "")
         folder = JobFolder(order["folder"], durable=False, reserve=self.home)
         try:
             plan = documents[1]
@@ -431,6 +441,8 @@ class Keeper:
     def _stop(self, running: Running, order: Mapping[str, Any]) -> None:
         driver = running.driver
         assert driver is not None
+        running.request = order.get("request") or running.request
+        running.log("job to be stopped")
         grace = driver.plan.options.grace_seconds if order["grace"] is None else order["grace"]
         try:
             claim_stop(driver.folder.path, "user", grace, from_reserve=False)
@@ -458,6 +470,10 @@ class Keeper:
         self._let_go(running)
         kind = "refused" if record is None else "again" if isinstance(record, HandedOn) else "ended"
         self.tell({"event": kind, "id": running.job, "record": record.to_json() if record else {}})
+        if isinstance(record, VerdictRecord):
+            running.log("job ended", state=record.state, exit_code=record.exit_code)
+        else:
+            running.log(f"job {kind}")
         self.ended += 1
         if self.ended % COLLECT_EVERY == 0:
             gc.collect()
@@ -476,6 +492,7 @@ class Keeper:
         """
         hidden = running.driver.context.hidden if running.driver is not None else ()
         if isinstance(error, PailotError) or is_of_the_machine(error):
+            running.log("job cannot be driven on", logging.WARNING, error=mask_text(str(error), hidden))
             self._end(running, str(error), defect=False)
         else:
             self._end(running, defects.note(error, running.job, hidden=hidden), defect=True)
@@ -532,12 +549,13 @@ class Keeper:
                 os.close(lock)
 
 
-def main(home: str, engine: str) -> None:
+def main(home: str, engine: str, log_format: str = "text", log_level: str = "warning") -> None:
     """Be a keeper in a process of its own, whose parent ends as soon as it can be reached: the start of it is then over."""
     keeper = Keeper(home, engine)
     if not keeper.listen():
         os._exit(messages.TAKEN)
     daemonize(streams=())  # its words go to the log
+    server_log.configure(server_log.KEEPER, server_log.LogOptions(log_format, log_level), os.path.join(home, messages.LOG))
     keeper.run()
 
 
@@ -572,5 +590,5 @@ def _many_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _plain(event: Event) -> dict[str, Any]:
+def _plain(event: Event) -> dict[str, object]:
     return {key: value for key, value in json.loads(json.dumps(event.to_json())).items() if key != "event"}

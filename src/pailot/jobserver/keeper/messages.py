@@ -67,7 +67,7 @@ class Order:
         job, _, self._rest = content.partition(b"\n")
         self.job = str(json.loads(job))
 
-    def read(self) -> tuple[dict[str, Any], list[str]]:
+    def read(self) -> tuple[dict[str, object], list[str]]:
         """The order, and the documents that go with it."""
         message, *documents = self._rest.decode().split("\n")
         return json.loads(message), documents

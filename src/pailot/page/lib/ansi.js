@@ -1,7 +1,5 @@
 // @ts-check
-// What a task prints, line by line: colours are kept, `\r` replaces, every other control sequence is dropped.
-
-export const LONGEST_LINE = 10000;
+// What a task prints, line by line: colours are kept, every other control sequence is dropped.
 
 /** @typedef {{text: string, style: string}} Piece */
 
@@ -54,43 +52,4 @@ function changed(style, codes) {
     else if (code === 38 || code === 48) at += numbers[at + 1] === 5 ? 2 : 4; // other palettes are shown without colour
   }
   return [...now].join(" ");
-}
-
-/**
- * Lines of a log as text comes in pieces. Of an unfinished line only what follows its last `\r` is kept, so that an hour of
- * progress bars stays one short line.
- */
-export class Lines {
-  constructor() {
-    /** @type {string[]} */
-    this.all = [];
-    this.open = "";
-  }
-
-  /** @param {string} text @returns {number} how many whole lines were added */
-  add(text) {
-    const parts = (this.open + text).split("\n");
-    const last = parts.pop() ?? "";
-    for (const part of parts) this.all.push(shown(part));
-    const back = last.lastIndexOf("\r", last.length - 2);
-    this.open = back >= 0 ? last.slice(back + 1) : last;
-    return parts.length;
-  }
-
-  /** @returns {number} */
-  get length() {
-    return this.all.length + (this.open ? 1 : 0);
-  }
-
-  /** @param {number} at */
-  line(at) {
-    return at < this.all.length ? this.all[at] : shown(this.open);
-  }
-}
-
-/** What a terminal would show of a line with carriage returns. @param {string} line */
-export function shown(line) {
-  const text = line.endsWith("\r") ? line.slice(0, -1) : line;
-  const back = text.lastIndexOf("\r");
-  return back >= 0 ? text.slice(back + 1) : text;
 }

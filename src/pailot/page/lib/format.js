@@ -12,6 +12,13 @@ export function duration(ms) {
   return `${Math.floor(hours / 24)} d`;
 }
 
+/** A span for an axis: `0:30`, `12:05`, `1:02:00`. @param {number} ms */
+export function span(ms) {
+  const seconds = Math.round(ms / 1000), two = (/** @type {number} */ each) => String(each).padStart(2, "0");
+  const minutes = Math.floor(seconds / 60), hours = Math.floor(minutes / 60);
+  return hours ? `${hours}:${two(minutes % 60)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
+}
+
 /** @param {number} bytes */
 export function bytes(bytes) {
   const units = ["B", "kB", "MB", "GB", "TB"];

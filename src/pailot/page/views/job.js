@@ -7,8 +7,9 @@ import { go } from "../lib/router.js";
 import { Ago, Ask, Copy, State, Trouble, useClock, useLoaded } from "../lib/ui.js";
 import { language, stateWord, t } from "../lib/words.js";
 import { Logs } from "./logs.js";
+import { Tasks } from "./tasks.js";
 
-const TABS = ["", "tasks", "logs", "file", "plan", "events"];
+const TABS = ["", "tasks", "logs", "timeline", "usage", "file", "plan", "events"];
 const OVER = ["SUCCEEDED", "FAILED", "STOPPED"];
 const MOST_DOTS = 200;
 
@@ -79,12 +80,26 @@ export function Job({ me, job, tab, more }) {
     ${error && html`<${Trouble} error=${error} />`}
     <nav class="tabs" aria-label=${run.name}>${TABS.map((each) => html`<a href=${each ? `${here}/${each}` : here} aria-current=${tab === each ? "page" : undefined}>${t(each || "overview")}</a>`)}</nav>
     ${tab === "" && html`<${Overview} run=${run} why=${why.value} here=${here} path=${path} now=${now} />`}
-    ${tab === "tasks" && html`<${Tasks} run=${run} here=${here} now=${now} />`}
+    ${tab === "tasks" && html`<${Tasks} run=${run} path=${path} here=${here} now=${now} />`}
+    ${(tab === "timeline" || tab === "usage") && html`<${Drawn} name=${tab} run=${run} path=${path} here=${here} now=${now} />`}
     ${tab === "logs" && html`<${Logs} run=${run} path=${path} here=${here} role=${more[0]} index=${Number(more[1] ?? 0)} key=${`${more[0]}:${more[1]}`} />`}
     ${tab === "file" && html`<${TextOf} load=${() => send("GET", `${path}/config?format=text`).then((each) => each.text())} />`}
     ${tab === "plan" && html`<${Plan} path=${path} />`}
     ${tab === "events" && html`<${Events} path=${path} state=${run.state} />`}
     ${asking && html`<${Ask} question=${t(asking === "stop" ? "confirmStop" : "confirmRemove", job)} onYes=${() => actions[/** @type {"stop" | "remove"} */ (asking)]()} onNo=${() => setAsking("")} />`}`;
+}
+
+/** Tabs with drawings are loaded when they are first looked at. */
+const DRAWN = /** @type {Record<string, () => Promise<any>>} */ ({
+  timeline: async () => (await import("./timeline.js")).Timeline,
+  usage: async () => (await import("./usage.js")).Usage,
+});
+
+/** @param {{name: string, [key: string]: any}} props */
+function Drawn({ name, ...props }) {
+  const part = useLoaded(async () => ({ name, view: await DRAWN[name]() }), [name]);
+  if (part.error) return html`<${Trouble} error=${part.error} retry=${part.reload} />`;
+  return part.value?.name === name ? html`<${part.value.view} ...${props} />` : html`<p class="soft">${t("loading")}</p>`;
 }
 
 /** @param {string} path @param {string} user */
@@ -127,20 +142,6 @@ export const Waiting = ({ reason, now }) => html`<div>
   ${reason.holders.length > 0 && html`<h2>${t("holders")}</h2><ul>${reason.holders.map((/** @type {any} */ each) => html`<li><a href=${`/jobs/${encodeURIComponent(each.job)}`}><bdi>${each.job}</bdi></a> <span class="soft">${amounts(each)} ${each.since ? t("since", duration(now - each.since)) : ""}</span></li>`)}</ul>`}
 </div>`;
 
-/** @param {{run: any, here: string, now: number}} props */
-function Tasks({ run, here, now }) {
-  const heads = [t("task"), t("state"), t("attempt"), t("exit"), t("host"), t("ran"), t("reason"), ""];
-  return html`<div class="grid tasks" role="table" aria-label=${t("tasks")}>
-    <div role="row" class="head">${heads.map((each) => html`<span role="columnheader">${each}</span>`)}</div>
-    ${tasksOf(run).map((task) => html`<div role="row" key=${`${task.role}:${task.index}`}>
-      <span role="cell"><bdi>${task.role}:${task.index}</bdi></span><span role="cell"><${State} state=${task.state} /></span>
-      <span role="cell">${task.attempts || ""}</span><span role="cell">${task.exitCode ?? ""}</span><span role="cell">${task.host ?? ""}</span>
-      <span role="cell">${task.started ? duration((task.ended ? task.ended * 1000 : now) - task.started * 1000) : ""}</span>
-      <span role="cell" class="soft" title=${task.reason ?? ""}>${task.reason ?? ""}</span>
-      <span role="cell"><a href=${`${here}/logs/${encodeURIComponent(task.role)}/${task.index}`}>${t("logs")}</a></span>
-    </div>`)}</div>`;
-}
-
 /** @param {{load: () => Promise<string>}} props */
 function TextOf({ load }) {
   const text = useLoaded(load, []);
@@ -155,12 +156,21 @@ function Plan({ path }) {
   return plan.value ? html`<${PlanRoles} plan=${plan.value} />` : html`<p class="soft">${t("loading")}</p>`;
 }
 
-/** @param {{plan: any}} props */
-export const PlanRoles = ({ plan }) => html`<div>${Object.entries(plan.taskRoles).map(([role, each]) => html`<section class="panel">
-  <div class="row"><strong><bdi>${role}</bdi></strong> <span class="soft">× ${each.instances} · ${each.image}</span></div>
-  ${["start", "main", "exit"].filter((part) => each.script?.[part]).map((part) => html`<h2>${part}</h2><pre class="text" tabindex="0">${each.script[part]}</pre>`)}
-  <details><summary>${t("environment")}</summary><pre class="text" tabindex="0">${Object.entries(each.environment ?? {}).map(([name, value]) => `${name}=${value}`).join("\n")}</pre></details>
-</section>`)}</div>`;
+/** What each task would run: its script, its environment, what it asks for. @param {{plan: any}} props */
+export const PlanRoles = ({ plan }) => html`<div>${Object.entries(plan.taskRoles).map(([role, each]) => html`<${PlanRole} key=${role} role=${role} plan=${each} />`)}</div>`;
+
+/** @param {{role: string, plan: any}} props */
+function PlanRole({ role, plan }) {
+  const [index, setIndex] = useState(0);
+  const own = plan.taskEnvironment?.[index] ?? {}, all = { ...plan.environment, ...own };
+  const asked = plan.resources ?? {}, ports = Object.keys(asked.ports ?? {});
+  return html`<section class="panel">
+  <div class="row"><strong><bdi>${role}</bdi></strong> <span class="soft grow">${[`× ${plan.instances}`, plan.image, amounts({ cpus: asked.cpu ?? 0, memoryMB: asked.memoryMB ?? 0, gpus: asked.gpu ?? 0 }), ports.length ? `${t("ports")} ${ports.join(", ")}` : "", plan.retries ? `${t("retries")} ${plan.retries}` : ""].filter(Boolean).join(" · ")}</span>
+    ${plan.instances > 1 && html`<label>${t("task")} <input class="small" type="number" min="0" max=${plan.instances - 1} value=${index} onInput=${(/** @type {any} */ e) => setIndex(Math.min(plan.instances - 1, Math.max(0, Number(e.target.value) || 0)))} /></label>`}</div>
+  ${["start", "main", "exit"].filter((part) => plan.script?.[part]).map((part) => html`<h2>${part}</h2><pre class="text" tabindex="0">${plan.script[part]}</pre>`)}
+  <details><summary>${t("environment")} <span class="soft">${Object.keys(all).length}</span></summary><pre class="text" tabindex="0">${Object.entries(all).map(([name, value]) => html`<span class=${name in own ? "own" : ""}>${name}=${value}${"\n"}</span>`)}</pre></details>
+</section>`;
+}
 
 /** @param {{path: string, state: string}} props */
 function Events({ path, state }) {

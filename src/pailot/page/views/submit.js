@@ -41,7 +41,9 @@ export function Submit({ me }) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState(/** @type {any} */ (null));
   const sent = useRef(() => {});
+  const schema = useRef(/** @type {any} */ (null));
 
+  useEffect(() => void get("/schema").then((found) => (schema.current = found), () => {}), []);
   useEffect(() => {
     let here = true;
     const begin = async () => {
@@ -53,7 +55,7 @@ export function Submit({ me }) {
       }
       if (!here || !host.current) return;
       setText(first);
-      editor.current = openEditor(host.current, first, { onChange: setText, onSubmit: () => sent.current(), label: t("file") });
+      editor.current = openEditor(host.current, first, { onChange: setText, onSubmit: () => sent.current(), label: t("file"), schema: () => schema.current });
     };
     begin().catch(setError);
     return () => {

@@ -15,7 +15,6 @@ from .tree import Tree
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
 BEGIN = b"pailot shows its folder\n"
 """What is printed before that is not ours: a prolog of the site may talk."""
@@ -33,7 +32,7 @@ class Sender:
         self,
         folder: str,
         is_over: Callable[[], bool],
-        take_order: Callable[[dict[str, Any]], None],
+        take_order: Callable[[dict[str, object]], None],
         reader: int = 0,
         writer: int = 1,
     ) -> None:
@@ -80,7 +79,7 @@ class Sender:
                 self.arrived = True
         return bool(data)
 
-    def _frame(self, head: dict[str, Any], data: bytes = b"") -> None:
+    def _frame(self, head: dict[str, object], data: bytes = b"") -> None:
         self._send(json.dumps(head).encode("ascii") + b"\n" + data)
 
     def _send(self, data: bytes) -> None:

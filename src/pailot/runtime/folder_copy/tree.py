@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PIECE = 48 << 10
 WHOLE = -1
 """As an offset: this is all of the file."""
-REPLACED = frozenset((layout.USAGE,))
+REPLACED = frozenset((layout.USAGE, layout.LOG_INDEX))
 """Files that grow, and are written anew when they are full: such a new one is brought whole."""
 EVENTS = layout.DRIVER_EVENTS
 LEFT_OUT = frozenset(

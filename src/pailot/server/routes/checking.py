@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from ...jobserver.errors import Invalid
+from ...protocol.schema import json_schema
 from ...protocol.schema_types import Text
 from ..schemas import OBJECT, SWITCH, TEXT, a, many, maybe, record
 from ..serializers.plans import plan_json
 from ..serializers.waiting import waiting
 from ..toolkit.errors import HttpError
 from ..toolkit.http import json_response
-from ..toolkit.routing import Query, Routes
+from ..toolkit.routing import TOKEN, Query, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ...jobserver.models import Checked
     from ...problem import Problem
     from ..toolkit.http import Request, Response
@@ -80,6 +79,12 @@ async def plan(request: Request) -> Response:
     return json_response(body)
 
 
+@routes("GET", "/schema", auth=TOKEN, shape=OBJECT)
+async def schema(request: Request) -> Response:
+    """The JSON Schema of a job file, as `pailot schema`, for editors."""
+    return json_response(await request.site.call(json_schema))
+
+
 async def _checked(request: Request) -> Checked:
     text = await job_file(request)
     asked = {each: request.query.get(each) or None for each in ("code", "name")}
@@ -87,6 +92,6 @@ async def _checked(request: Request) -> Checked:
     return await request.site.team.check(request.caller.must(), text, secrets_of=secrets_of, **asked)
 
 
-def _warnings(checked: Checked) -> list[dict[str, Any]]:
+def _warnings(checked: Checked) -> list[dict[str, object]]:
     found: tuple[Problem, ...] = checked.prepared.plan.warnings
     return [each.to_marks() for each in found]

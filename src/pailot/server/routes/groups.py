@@ -36,7 +36,7 @@ _UPDATE = Record(
 _DONE = {201: "The group is changed"}
 
 
-def group_json(group: Group) -> dict[str, Any]:
+def group_json(group: Group) -> dict[str, object]:
     return {
         "groupname": group.groupname,
         "description": group.description,

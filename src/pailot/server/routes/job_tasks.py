@@ -16,7 +16,6 @@ from .jobs import full_name
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from ...jobserver.models import TaskView
     from ...jobserver.timeline import Span, Timeline
@@ -65,7 +64,7 @@ async def job_tasks(request: Request) -> Response:
     return json_response({"totalCount": len(found), "states": counts, "data": page})
 
 
-def _task(task: TaskView) -> dict[str, Any]:
+def _task(task: TaskView) -> dict[str, object]:
     return {
         "role": task.role,
         "index": task.index,
@@ -110,7 +109,7 @@ def _read(job: JobRecord, instances: dict[str, int]) -> Timeline:
     return timeline(job, instances, events(job))
 
 
-def _tries(spans: Sequence[Span], role: str | None) -> list[dict[str, Any]]:
+def _tries(spans: Sequence[Span], role: str | None) -> list[dict[str, object]]:
     return [
         {"role": each.role, "index": each.index, "jobAttempt": each.job_attempt, "attempt": each.attempt, **_span(each)}
         for each in spans
@@ -118,7 +117,7 @@ def _tries(spans: Sequence[Span], role: str | None) -> list[dict[str, Any]]:
     ]
 
 
-def _span(span: Span) -> dict[str, Any]:
+def _span(span: Span) -> dict[str, object]:
     return {
         "state": span.state,
         "created": milliseconds(span.created),

@@ -101,7 +101,7 @@ class Topic(Value):
         )
 
 
-async def _all_of(request: Request, topics: list[Topic], known: dict[str, Any], watched: Watched) -> AsyncIterator[bytes]:
+async def _all_of(request: Request, topics: list[Topic], known: dict[str, object], watched: Watched) -> AsyncIterator[bytes]:
     """The events of all topics. Each carries the ids of all, so that a client goes on with any event as its last."""
     ids = {topic.text: known[topic.text] for topic in topics if topic.text in known}
     row = request.site.team.floor.row
@@ -140,7 +140,7 @@ async def _topic(request: Request, topic: Topic, after: Any, watched: Watched) -
         yield "end", {}, places
 
 
-def _mark(ids: dict[str, Any]) -> str:
+def _mark(ids: dict[str, object]) -> str:
     return json.dumps(ids, separators=(",", ":"))
 
 

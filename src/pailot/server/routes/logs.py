@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import zlib
 from urllib.parse import quote
 
 from ...runfolder.layout import STREAMS
+from ...runfolder.log_archive import safe
 from ..log_stream import as_text, begin_of, of_tasks
 from ..schemas import a
 from ..toolkit.errors import HttpError
@@ -38,6 +40,7 @@ _LOG_QUERY = (
     Query("tail", "Only the last bytes, so many.", _NUMBER),
     Query("offset", "With `follow`: where to begin.", _NUMBER),
     Query("key", "In place of a token: the key that the list of locations holds."),
+    Query("download", "To be kept as a file: `1` as it is, `gz` packed.", {"type": "string", "enum": ["1", "gz"]}),
 )
 _TAIL = (
     Query("tail-mode", f"Only the last {TAIL_BYTES} bytes.", {"type": "boolean"}),
@@ -84,7 +87,7 @@ async def log(request: Request) -> Response:
     name, index = full_name(request), whole(request, "index")
     role = await role_of(request, name, index)
     which = stream_of(request)
-    attempt, task_attempt = _optional(request, "attempt"), _optional(request, "taskAttempt")
+    attempt, task_attempt = optional(request, "attempt"), optional(request, "taskAttempt")
     team, caller = request.site.team, request.caller.team
     if request.flag("follow"):
         after, offset = last_id(request), request.number("offset", 0)
@@ -100,7 +103,8 @@ async def log(request: Request) -> Response:
     return await _whole_log(request, found)
 
 
-def _optional(request: Request, name: str) -> int | None:
+def optional(request: Request, name: str) -> int | None:
+    """A whole number of the query, if it is there."""
     return request.number(name, 0) if request.query.get(name) else None
 
 
@@ -128,11 +132,11 @@ async def job_logs(request: Request) -> Response:
     tasks = await tasks_of(request, name, request.query.get("role") or None)
     after = read_id(last_id(request))
     team, caller, which = request.site.team, request.caller.team, stream_of(request)
-    begin = await begin_of(team, caller, name, tasks, which, after, _optional(request, "since"))
+    begin = await begin_of(team, caller, name, tasks, which, after, optional(request, "since"))
     return stream(request, _job_events(of_tasks(team, caller, name, which, begin)))
 
 
-async def _job_events(told: AsyncIterator[tuple[list[dict[str, Any]], dict[str, str]]]) -> AsyncIterator[bytes]:
+async def _job_events(told: AsyncIterator[tuple[list[dict[str, object]], dict[str, str]]]) -> AsyncIterator[bytes]:
     mark = "{}"
     async for pieces, places in told:
         mark = json.dumps(places, separators=(",", ":"))
@@ -173,9 +177,19 @@ async def _whole_log(request: Request, found: Log) -> Response:
         unchanged = Response(b"", 304)
         unchanged.headers = headers
         return unchanged
+    how = request.query.get("download", "")
+    if how not in ("", "0", "1", "true", "gz"):
+        raise HttpError(400, "InvalidParametersError", f"'download' should be 1 or gz, is {how[:40]!r}")
+    if how in ("1", "true", "gz"):
+        parts = found.folder.split("/")
+        title = f"{request.parameters['job']}-{parts[-3]}-{found.attempt}.{found.task_attempt}-{found.stream}.log"
+        headers += attachment(f"{safe(title)}{'.gz' if how == 'gz' else ''}")
     tail = request.number("tail", 0)
     if tail:
         start = max(begin, size - tail)
+    if how == "gz":
+        headers = [each for each in headers if each[0] not in (b"accept-ranges", b"etag")]
+        return Stream(pieces_of(request, _packed(found.pieces(start, end))), 200, b"application/gzip", headers)
     wanted = request.header(b"range")
     if wanted and not tail and _same(request.header(b"if-range"), found.mark, size):
         bounds = byte_range(wanted, size)
@@ -190,7 +204,19 @@ async def _whole_log(request: Request, found: Log) -> Response:
         data = await request.site.call(lambda: b"".join(found.pieces(start, end)))
         return Response(data, status, TEXT, headers)
     headers.append((b"content-length", b"%d" % (end - start)))
-    return Stream(_pieces(request, found.pieces(start, end)), status, TEXT, headers)
+    return Stream(pieces_of(request, found.pieces(start, end)), status, TEXT, headers)
+
+
+def attachment(name: str) -> Headers:
+    """What has a browser keep a response as a file, rather than show it. The name is safe in quotes."""
+    return [(b"content-disposition", f'attachment; filename="{name}"'.encode()), (b"x-content-type-options", b"nosniff")]
+
+
+def _packed(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    for piece in pieces:
+        yield packer.compress(piece) or b""
+    yield packer.flush()
 
 
 def _same(condition: str | None, mark: str, size: int) -> bool:
@@ -201,12 +227,14 @@ def _same(condition: str | None, mark: str, size: int) -> bool:
     return kept == mark and length.isascii() and length.isdecimal() and len(length) < 19 and int(length) <= size
 
 
-async def _pieces(request: Request, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def pieces_of(request: Request, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Pieces that are made beside the loop, one after the other."""
     while True:
-        piece: bytes = await request.site.call(lambda: next(pieces, b""))
-        if not piece:
+        piece: bytes | None = await request.site.call(lambda: next(pieces, None))
+        if piece is None:
             return
-        yield piece
+        if piece:
+            yield piece
 
 
 def byte_range(text: str, size: int) -> tuple[int, int] | None:

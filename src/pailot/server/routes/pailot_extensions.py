@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ... import __version__
 from ...protocol.schema_types import Anything, Record, Text
+from ..job_figures import families
 from ..openapi import document
 from ..schemas import DONE, OBJECT, SENT, STATE, TEXT, a, many, maybe, record
 from ..serializers.plans import plan_json
@@ -100,14 +101,11 @@ root("GET", "/openapi.json", auth=OPEN, hidden=True, shape=OBJECT)(openapi)
 @root("GET", "/metrics", auth=OPEN, kind="text/plain")
 async def metrics(request: Request) -> Response:
     """Figures for Prometheus; with a token, those of each virtual cluster as well."""
-    figures = {**request.site.team.figures()}
-    if request.header(b"authorization") is None:  # names of virtual clusters are not for everyone
-        figures = {name: value for name, value in figures.items() if not name.startswith("virtual_cluster")}
-    else:
+    named = request.header(b"authorization") is not None  # names of virtual clusters are not for everyone
+    if named:
         await request.site.gate.admit(request, TOKEN)
-    for name, count in (await request.site.team.alert_counts()).items():
-        figures[f'alerts{{alertname="{name}"}}'] = count
-    text = request.site.metrics.text(figures)
+    team = request.site.team
+    text = request.site.metrics.text(families(team.figures(), await team.alert_counts(), clusters=named))
     return Response(text.encode(), kind=b"text/plain; version=0.0.4; charset=utf-8")
 
 

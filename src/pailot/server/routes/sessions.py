@@ -15,8 +15,6 @@ from ..toolkit.routing import BROWSER, OPEN, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ...jobserver.accounts import Account
     from ...jobserver.sessions import Opened
     from ..toolkit.http import Headers, Request, Response
@@ -124,7 +122,7 @@ def no_sign_in() -> HttpError:
     return HttpError(404, "NoApiError", "this server logs in by password: POST /api/v2/authn/basic/login")
 
 
-def _about(account: Account) -> dict[str, Any]:
+def _about(account: Account) -> dict[str, object]:
     clusters = list(account.virtual_clusters)
     return {"user": account.username, "admin": account.admin, "virtualClusters": clusters, "email": account.email}
 

@@ -32,13 +32,13 @@ _STORAGE = Record(
 )
 
 
-async def _permitted(request: Request) -> dict[str, dict[str, Any]]:
+async def _permitted(request: Request) -> dict[str, dict[str, object]]:
     account = request.caller.account
     found = await request.site.call(request.site.store.accounts.storages)
     return {name: data for name, data in found.items() if account.admin or name in account.storages}
 
 
-def _summary(name: str, data: Mapping[str, Any], defaults: tuple[str, ...]) -> dict[str, Any]:
+def _summary(name: str, data: Mapping[str, Any], defaults: tuple[str, ...]) -> dict[str, object]:
     return {
         "name": name,
         "share": bool(data.get("share", True)),
@@ -129,7 +129,7 @@ def _asked(request: Request) -> list[str]:
     return [one] if one else [part for part in request.query.get("names", "").split(",") if part]
 
 
-async def _old(request: Request) -> dict[str, dict[str, Any]]:
+async def _old(request: Request) -> dict[str, dict[str, object]]:
     found, asked = await _permitted(request), _asked(request)
     for name in asked:
         if name not in found:
@@ -167,11 +167,11 @@ async def storage_server(request: Request) -> Response:
     return json_response(_server(name, (await _old(request))[name]))
 
 
-def _config(name: str, data: Mapping[str, Any], defaults: tuple[str, ...]) -> dict[str, Any]:
+def _config(name: str, data: Mapping[str, Any], defaults: tuple[str, ...]) -> dict[str, object]:
     mount = {"mountPoint": f"/mnt/{name}", "path": "", "server": name, "permission": "ro" if data.get("readOnly") else "rw"}
     return {"name": name, "default": name in defaults, "servers": [name], "mountInfos": [mount]}
 
 
-def _server(name: str, data: Mapping[str, Any]) -> dict[str, Any]:
+def _server(name: str, data: Mapping[str, Any]) -> dict[str, object]:
     where = {key: "******" if key in _SECRET else value for key, value in dict(data.get("data", {})).items()}
     return {"spn": name, "type": data.get("type", "unknown"), "data": where, "extension": {}}

@@ -36,7 +36,7 @@ MOST_CELLS = 10_000
 
 
 def _needs_socket() -> HttpError:
-    words = "this needs a WebSocket; if it was one, the server lacks the package websockets (pip install 'pailot[server]')"
+    words = "this needs a WebSocket; if it was one, the server lacks the package websockets (extra 'server')"
     return HttpError(426, "UpgradeRequiredError", words, [(b"upgrade", b"websocket")])
 
 
@@ -91,7 +91,7 @@ async def task_shell(request: Request) -> Response:
     raise _needs_socket()
 
 
-def _wanted(said: dict[str, Any]) -> Wanted:
+def _wanted(said: dict[str, object]) -> Wanted:
     command, term = said.get("command"), said.get("term", "dumb")
     if command is not None and (not isinstance(command, str) or "\0" in command or len(command) > 100_000):
         raise HttpError(400, "InvalidParametersError", "'command' should be a text")
@@ -100,14 +100,14 @@ def _wanted(said: dict[str, Any]) -> Wanted:
     return Wanted(command or None, bool(said.get("terminal")), term, _cells(said, "rows", 24), _cells(said, "columns", 80))
 
 
-def _cells(said: dict[str, Any], name: str, default: int = 1) -> int:
+def _cells(said: dict[str, object], name: str, default: int = 1) -> int:
     value = said.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_CELLS:
         raise HttpError(400, "InvalidParametersError", f"'{name}' should be a number of cells, at most {MOST_CELLS}")
     return value
 
 
-def _order(text: str) -> dict[str, Any]:
+def _order(text: str) -> dict[str, object]:
     try:
         found = json.loads(text)
     except ValueError:
@@ -294,7 +294,7 @@ class _Pieces:
         await self._opened.aclose()
 
 
-async def _told(order: dict[str, Any]) -> dict[str, Any]:
+async def _told(order: dict[str, object]) -> dict[str, object]:
     work = await FileWork.start(order)
     try:
         return await work.said()
@@ -302,7 +302,7 @@ async def _told(order: dict[str, Any]) -> dict[str, Any]:
         await work.end()
 
 
-async def _order_of(request: Request, do: str, **more: Any) -> tuple[Any, dict[str, Any]]:
+async def _order_of(request: Request, do: str, **more: Any) -> tuple[Any, dict[str, object]]:
     tasks = request.site.task_sessions
     found, place = await tasks.place(
         request.caller.must(), full_name(request), request.parameters["role"], whole(request, "index")

@@ -53,7 +53,7 @@ _ME = Record(
 )
 
 
-def user_json(account: Account, viewer: Account) -> dict[str, Any]:
+def user_json(account: Account, viewer: Account) -> dict[str, object]:
     """A user as OpenPAI tells one; how much of the extension depends on who looks."""
     if viewer.username == account.username:
         extension = dict(account.extension)
@@ -70,7 +70,7 @@ def user_json(account: Account, viewer: Account) -> dict[str, Any]:
     }
 
 
-def _public(extension: Mapping[str, Any]) -> dict[str, Any]:
+def _public(extension: Mapping[str, Any]) -> dict[str, object]:
     """What an administrator sees of another's extension: no private key, no token, no password."""
     told = {key: value for key, value in extension.items() if key not in ("jobSSH", "githubPAT", "boundedClusters")}
     ssh = extension.get("jobSSH")

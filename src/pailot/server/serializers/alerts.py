@@ -7,15 +7,13 @@ from hashlib import md5
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ...jobserver.alerts import Alert
 
 _AGAIN_SECONDS = 300.0
 """An alert that is not told anew within that time is over, Alertmanager would say."""
 
 
-def alert_json(alert: Alert, node: str, now: float) -> dict[str, Any]:
+def alert_json(alert: Alert, node: str, now: float) -> dict[str, object]:
     """One alert that is firing."""
     labels = {"alertname": alert.name, "severity": alert.severity, "service": "pailot", "node_name": node}
     if alert.job:

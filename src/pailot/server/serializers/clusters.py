@@ -6,13 +6,11 @@ from ...jobserver.accounts import DEFAULT_CLUSTER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ...jobserver.models import CapacityReport, ClusterRules, ClusterUse, Shares
     from ...jobserver.skus import Sku
 
 
-def cluster_json(use: ClusterUse, report: CapacityReport) -> dict[str, Any]:
+def cluster_json(use: ClusterUse, report: CapacityReport) -> dict[str, object]:
     """A virtual cluster; percents are of the GPUs, or of the CPUs where there are no GPUs.
 
     What is guaranteed is all that a cluster has: OpenPAI's clients take the difference of the two for broken machines.
@@ -42,7 +40,7 @@ def _capacity(use: ClusterUse, report: CapacityReport) -> float:
     return _percent(use.guaranteed, report.total)
 
 
-def _limits(rules: ClusterRules) -> dict[str, Any]:
+def _limits(rules: ClusterRules) -> dict[str, object]:
     """What each user may have of it at once, where that is limited."""
     limits = rules.limits
     told = {"jobs": limits.jobs, "gpus": limits.gpus}
@@ -50,7 +48,7 @@ def _limits(rules: ClusterRules) -> dict[str, Any]:
     return {"userLimits": given} if given else {}
 
 
-def resources(shares: Shares) -> dict[str, Any]:
+def resources(shares: Shares) -> dict[str, object]:
     cpu, memory, gpu = _number(shares.cpus), int(shares.memory_mb), int(shares.gpus)
     return {"cpu": cpu, "memory": memory, "gpu": gpu, "vCores": cpu, "GPUs": gpu}
 

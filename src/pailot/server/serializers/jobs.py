@@ -11,6 +11,7 @@ from .tasks import statuses_json, task_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from ...jobserver.models import JobDetail
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ...store.server import JobRecord
 
 
-def list_item(job: JobRecord) -> dict[str, Any]:
+def list_item(job: JobRecord) -> dict[str, object]:
     """One job of the list."""
     return {
         "debugId": framework_name(job.user, job.name),
@@ -45,9 +46,11 @@ def list_item(job: JobRecord) -> dict[str, Any]:
     }
 
 
-def row(job: JobRecord, waits_for: Reason | None) -> dict[str, Any]:
-    """One job as the web page lists it; `waits_for` is what keeps it in the queue."""
+def row(job: JobRecord, waits_for: Reason | None, states: Mapping[str, int] | None, cursor: int) -> dict[str, object]:
+    """One job as the web page lists it; `waits_for` is what keeps it in the queue, `states` counts its tasks by state."""
     return {
+        "cursor": cursor,
+        "taskStates": None if states is None else dict(states),
         "name": job.name,
         "user": job.user,
         "virtualCluster": job.vc,
@@ -72,7 +75,7 @@ def detail(shown: JobDetail) -> dict[str, Any]:
     return {**_head(shown), "taskRoles": _roles(shown)}
 
 
-def _head(shown: JobDetail) -> dict[str, Any]:
+def _head(shown: JobDetail) -> dict[str, object]:
     job = shown.record
     return {
         "debugId": framework_name(job.user, job.name),
@@ -100,7 +103,7 @@ def detail_json(shown: JobDetail) -> bytes:
     return f"{head}{{{','.join(roles)}}}}}".encode()
 
 
-def old_attempt(shown: JobDetail) -> dict[str, Any]:
+def old_attempt(shown: JobDetail) -> dict[str, object]:
     """The deprecated form of one attempt."""
     job, status = shown.record, _status(shown)
     return {
@@ -174,7 +177,7 @@ def _status(shown: JobDetail) -> dict[str, Any]:
     }
 
 
-def _messages(shown: JobDetail, code: int | None) -> dict[str, Any]:
+def _messages(shown: JobDetail, code: int | None) -> dict[str, object]:
     """What the program itself said of its end: its own exit code, which OpenPAI's class does not show."""
     if shown.exit_code is None or shown.attempt_state in (SUCCEEDED, STOPPED):
         return {"container": None, "runtime": None, "launcher": shown.reason}
@@ -191,7 +194,7 @@ def _last_lines(shown: JobDetail) -> tuple[str, ...]:
     return tasks[shown.trigger_index].last_lines
 
 
-def _roles(shown: JobDetail) -> dict[str, Any]:
+def _roles(shown: JobDetail) -> dict[str, object]:
     """All tasks: of a job that waits, those of the attempt that will be its first."""
     number = max(shown.attempt, 0)
     names = role_names(shown.roles)

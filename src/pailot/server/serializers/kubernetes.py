@@ -72,7 +72,7 @@ def node_list(report: CapacityReport, node: str, alerts: Iterable[str], started:
     return _list("NodeList", [item])
 
 
-def pod_list(jobs: Iterable[Standing], selector: Selector, namespace: str = "") -> dict[str, Any]:
+def pod_list(jobs: Iterable[Standing], selector: Selector, namespace: str = "") -> dict[str, object]:
     """A pod for each task of each job that is not over; before a job starts its pods are pending, on no node."""
     if namespace not in ("", NAMESPACE):
         return _list("PodList", [])
@@ -105,7 +105,7 @@ def _pods(job: Standing) -> Iterator[dict[str, Any]]:
             yield _pod(job, task, f"{framework}-{names[role]}-{task.index}", own, container)
 
 
-def _pod(job: Standing, task: TaskView, name: str, labels: dict[str, str], container: dict[str, Any]) -> dict[str, Any]:
+def _pod(job: Standing, task: TaskView, name: str, labels: dict[str, str], container: Mapping[str, Any]) -> dict[str, Any]:
     placed = job.attempt >= 0 and task.state != WAITING
     ports = [{"name": label, "containerPort": number} for label, numbers in task.ports.items() for number in numbers]
     return {
@@ -150,9 +150,9 @@ def _pod_conditions(task: TaskView, *, placed: bool, since: float) -> list[dict[
     return [{key: value for key, value in {**each, "lastTransitionTime": iso(since)}.items() if value} for each in told]
 
 
-def _container_status(task: TaskView, image: str) -> dict[str, Any]:
+def _container_status(task: TaskView, image: str) -> dict[str, object]:
     begun = {"startedAt": iso(task.started)} if task.started else {}
-    state: dict[str, Any] = {"running": begun}
+    state: dict[str, object] = {"running": begun}
     if task.state in FINAL_JOB_STATES:
         ended = {"finishedAt": iso(task.ended)} if task.ended else {}
         code = task.exit_code if task.exit_code is not None else 0 if task.state == SUCCEEDED else 1
@@ -201,7 +201,7 @@ def _fits(labels: Mapping[str, str], key: str, how: str, values: tuple[str, ...]
     return (labels.get(key) in values) == (how == "in")
 
 
-def _list(kind: str, items: list[dict[str, Any]]) -> dict[str, Any]:
+def _list(kind: str, items: list[dict[str, object]]) -> dict[str, object]:
     return {"kind": kind, "apiVersion": "v1", "metadata": {}, "items": items}
 
 

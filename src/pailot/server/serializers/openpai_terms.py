@@ -72,7 +72,7 @@ def exit_code(state: str, code: int | None, known: Mapping[str, Any] | None) -> 
     return code
 
 
-def exit_spec(code: int | None) -> dict[str, Any] | None:
+def exit_spec(code: int | None) -> dict[str, object] | None:
     """What OpenPAI tells about a code."""
     if code is None:
         return None

@@ -11,7 +11,7 @@ _KEPT_ONLY = ("commandPlaces",)
 """What a kept plan has beside that, for the messages about a failed command."""
 
 
-def plan_json(plan: Mapping[str, Any]) -> dict[str, Any]:
+def plan_json(plan: Mapping[str, Any]) -> dict[str, object]:
     """A kept plan without what is kept for messages only."""
     roles = {
         name: {key: value for key, value in role.items() if key not in _KEPT_ONLY}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...jobserver.models import TaskView
 
 
-def task_status(task: TaskView, job: str, attempt: int, base: str) -> dict[str, Any]:
+def task_status(task: TaskView, job: str, attempt: int, base: str) -> dict[str, object]:
     """A task with its latest attempt."""
     return {
         "taskIndex": task.index,
@@ -80,7 +80,7 @@ def _end_json(task: TaskView) -> str:
     return json.dumps(_end(task), separators=(",", ":"))[1:-1]
 
 
-def task_attempt(task: TaskView, job: str, attempt: int, base: str) -> dict[str, Any]:
+def task_attempt(task: TaskView, job: str, attempt: int, base: str) -> dict[str, object]:
     """One attempt of a task; `base` is the address of its role in the job's attempt."""
     pod = uid("pod", job, attempt, task.role, index=task.attempt << 32 | task.index)
     return {
@@ -99,7 +99,7 @@ def task_attempt(task: TaskView, job: str, attempt: int, base: str) -> dict[str,
     }
 
 
-def _end(task: TaskView) -> dict[str, Any]:
+def _end(task: TaskView) -> dict[str, object]:
     final = task.state in FINAL_JOB_STATES
     code = exit_code(task.state, task.exit_code, task.exit_class) if final else None
     return {

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ...store.server import JobRecord
 
 
-def v1_item(job: JobRecord, succeeded: str) -> dict[str, Any]:
+def v1_item(job: JobRecord, succeeded: str) -> dict[str, object]:
     """One job of the list; `succeeded` is the word for a job that did."""
     return {
         **list_item(job),

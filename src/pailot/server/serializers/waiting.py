@@ -5,7 +5,6 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from ...jobserver.models import Holder
     from ...scheduling.requests import Reason
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
 SHOWN_HOLDERS = 100
 
 
-def waiting(reason: Reason, holder: Callable[[str], Holder | None]) -> dict[str, Any]:
+def waiting(reason: Reason, holder: Callable[[str], Holder | None]) -> dict[str, object]:
     """The reason as JSON; `holder` finds the job of a name."""
     found = [holder(name) for name in reason.holders[:SHOWN_HOLDERS]]
     return {
@@ -26,7 +25,7 @@ def waiting(reason: Reason, holder: Callable[[str], Holder | None]) -> dict[str,
     }
 
 
-def holder_json(holder: Holder) -> dict[str, Any]:
+def holder_json(holder: Holder) -> dict[str, object]:
     """A job with what it holds or asks for."""
     return {
         "job": holder.job,

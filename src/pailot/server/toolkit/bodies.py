@@ -37,13 +37,13 @@ def parse_body(body: bytes, content_type: str) -> Any:
         raise HttpError(400, "InvalidParametersError", f"the body is not JSON: {error}") from None
 
 
-def parse_form(text: str) -> dict[str, Any]:
+def parse_form(text: str) -> dict[str, object]:
     """`a[b]=1&a[c][]=2` as `{"a": {"b": "1", "c": ["2"]}}`, as OpenPAI's clients nest what they send as a form."""
     try:
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
     except (ValueError, UnicodeDecodeError) as error:
         raise HttpError(400, "InvalidParametersError", f"the form cannot be read: {error}") from None
-    root: dict[str, Any] = {}
+    root: dict[str, object] = {}
     for key, value in pairs:
         steps = _steps(key)
         node = root

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 
+from ...values import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator
     from typing import TextIO
 
     from .http import Request, Scope
     from .routing import Route
 
 _BOUNDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
-_MEANINGS = {
-    "http_streams": "Live streams that are open now.",
-    "start_time_seconds": "When the server started, in seconds since 1970.",
-    "jobs": "Jobs that are not over, by their state.",
-    "queue_length": "Jobs that wait for their turn.",
-    "submitted_total": "Jobs taken since the start.",
-    "started_total": "Starts of jobs since then.",
-    "ended_total": "Jobs that ended since then.",
-    "preempted_total": "Jobs that made room for others since then.",
-    "platform_retries_total": "Jobs tried again after a failure that was not theirs.",
-    "keepers_replaced_total": "Keeper processes that had to be replaced.",
-    "resources": "What there is for jobs, by resource: cpu, memory_mb, gpu.",
-    "resources_used": "What jobs hold of it.",
-    "virtual_cluster_used": "What the jobs of a virtual cluster hold, by resource.",
-    "alerts": "Alerts that are firing, by name.",
-}
+
+
+class Sample(Value):
+    """One value of a figure, and the labels that tell it from the others."""
+
+    value: float
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+class Family(Value):
+    """All samples of one figure: its name, without `pailot_`, its kind and its meaning."""
+
+    name: str
+    kind: str
+    help: str
+    samples: tuple[Sample, ...]
+
+
+def gauge(name: str, help: str, value: float) -> Family:
+    """A figure that goes up and down, without labels."""
+    return Family(name, "gauge", help, (Sample(value),))
+
+
+def counter(name: str, help: str, value: float) -> Family:
+    """A figure that only grows, without labels; its name ends with `_total`."""
+    return Family(name, "counter", help, (Sample(value),))
 
 
 class Metrics:
@@ -53,32 +66,42 @@ class Metrics:
             place += 1
         self._durations[place] += 1
 
-    def text(self, figures: Mapping[str, float]) -> str:
+    def text(self, others: Iterable[Family]) -> str:
         """Everything in Prometheus' text form."""
-        lines = ["# HELP pailot_http_requests_total Requests answered.", "# TYPE pailot_http_requests_total counter"]
-        for (path, method, status), count in sorted(self._requests.items()):
-            lines.append(f'pailot_http_requests_total{{path="{path}",method="{method}",status="{status}"}} {count}')
-        lines += [
-            "# HELP pailot_http_request_seconds Time to answer.",
-            "# TYPE pailot_http_request_seconds histogram",
-        ]
+        requests = (
+            Sample(count, (("path", path), ("method", method), ("status", str(status))))
+            for (path, method, status), count in sorted(self._requests.items())
+        )
+        own = (
+            Family("http_requests_total", "counter", "Requests that were served.", tuple(requests)),
+            gauge("http_streams", "Live streams that are open now.", self.streams),
+            gauge("start_time_seconds", "When the server started, in seconds since 1970.", self.started),
+        )
+        lines = [line for family in (*own, *others) for line in _lines(family)]
+        return "\n".join([*lines, *self._histogram()]) + "\n"
+
+    def _histogram(self) -> Iterator[str]:
+        name = "pailot_http_request_duration_seconds"
+        yield f"# HELP {name} How long requests took, from their head to the end of the response."
+        yield f"# TYPE {name} histogram"
         total = 0
         for bound, count in zip((*_BOUNDS, "+Inf"), self._durations, strict=True):
             total += count
-            lines.append(f'pailot_http_request_seconds_bucket{{le="{bound}"}} {total}')
-        lines += [f"pailot_http_request_seconds_sum {self._seconds:.6f}", f"pailot_http_request_seconds_count {total}"]
-        own = {"http_streams": self.streams, "start_time_seconds": self.started}
-        families: dict[str, list[str]] = {}
-        for name, value in {**own, **figures}.items():
-            families.setdefault(name.partition("{")[0], []).append(f"pailot_{name} {_number(value)}")
-        for name, samples in families.items():  # all of one name together, as the format wants it
-            lines.append(f"# HELP pailot_{name} {_MEANINGS.get(name, name.replace('_', ' ').capitalize() + '.')}")
-            lines.append(f"# TYPE pailot_{name} {'counter' if name.endswith('_total') else 'gauge'}")
-            lines += samples
-        return "\n".join(lines) + "\n"
+            yield f'{name}_bucket{{le="{bound}"}} {total}'
+        yield f"{name}_sum {self._seconds:.6f}"
+        yield f"{name}_count {total}"
 
 
-def label(value: str) -> str:
+def _lines(family: Family) -> Iterator[str]:
+    name = f"pailot_{family.name}"
+    yield f"# HELP {name} {family.help}"
+    yield f"# TYPE {name} {family.kind}"
+    for sample in family.samples:
+        labels = ",".join(f'{key}="{_label(value)}"' for key, value in sample.labels)
+        yield f"{name}{{{labels}}} {_number(sample.value)}" if labels else f"{name} {_number(sample.value)}"
+
+
+def _label(value: str) -> str:
     """A value between the quotes of a label."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
@@ -91,7 +114,8 @@ def _number(value: float) -> str:
 class AccessLog:
     """One line a request: when, who, what, how it went. Neither queries nor values of paths, which may be secret."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, *, as_json: bool = False) -> None:
+        self._as_json = as_json
         self._stream: TextIO = (
             sys.stderr if where == "-" else open(where, "a", buffering=1, encoding="utf-8")  # noqa: SIM115  # for the server's life
         )
@@ -107,9 +131,13 @@ class AccessLog:
                     path = path.replace(f"{{{name}}}", value)
         number = request.id if request is not None else "-"
         user = request.caller.username if request is not None and request.caller.username else "-"
+        address, method = peer[0] if peer else "-", scope.get("method", "GET")  # a WebSocket has none
+        line = f"{now} {address} {user} {method} {path} {status} {seconds * 1e3:.1f}ms {number}"
+        if self._as_json:
+            told = {"time": now, "level": "info", "logger": "pailot.access", "message": "request", "request": number}
+            told |= {"address": address, "user": user, "method": method, "path": path}
+            line = json.dumps({**told, "status": status, "seconds": round(seconds, 6)}, separators=(",", ":"))
         try:
-            self._stream.write(
-                f"{now} {peer[0] if peer else '-'} {user} {scope['method']} {path} {status} {seconds * 1e3:.1f}ms {number}\n"
-            )
+            self._stream.write(f"{line}\n")
         except OSError:
             pass  # a full disk must not keep the server from answering

@@ -39,7 +39,7 @@ class Socket:
         text = message.get("text")
         return text if text is not None else bytes(message.get("bytes") or b"")
 
-    async def receive_json(self) -> dict[str, Any]:
+    async def receive_json(self) -> dict[str, object]:
         """The next message, which has to be a JSON object; an empty one when the other side has gone."""
         found = await self.receive()
         if found is None:

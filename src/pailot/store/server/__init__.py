@@ -19,6 +19,7 @@ from .accounts import Accounts
 from .database import SQLite
 from .integrity import verify
 from .jobs import Jobs
+from .library import LibraryRows
 from .migrations import check_form, migrate
 from .models import (
     APPLICATION,
@@ -33,6 +34,7 @@ from .models import (
     JobPage,
     JobQuery,
     JobRecord,
+    LibraryRow,
     NameTaken,
     NoSuchRecord,
     Notice,
@@ -60,6 +62,7 @@ __all__ = [
     "JobPage",
     "JobQuery",
     "JobRecord",
+    "LibraryRow",
     "NameTaken",
     "NoSuchRecord",
     "Notice",
@@ -81,6 +84,7 @@ class ServerStore:
         self.accounts = Accounts(database)
         self.outbox = Outbox(database)
         self.code = Code(database)
+        self.library = LibraryRows(database)
         self.meta = Meta(database)
 
     @classmethod

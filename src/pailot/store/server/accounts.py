@@ -196,7 +196,7 @@ class Accounts:
     def put_storage(self, name: str, data: Mapping[str, Any]) -> None:
         self._put("storages", name, sealed_columns.text_of(self._box, "storages", name, data))
 
-    def storage(self, name: str) -> dict[str, Any] | None:
+    def storage(self, name: str) -> dict[str, object] | None:
         return self.storages().get(name)
 
     def storages(self) -> dict[str, dict[str, Any]]:
@@ -210,7 +210,7 @@ class Accounts:
         """A virtual cluster made through the API; those of the settings are not kept here."""
         self._put("virtual_clusters", name, json.dumps(data))
 
-    def cluster(self, name: str) -> dict[str, Any] | None:
+    def cluster(self, name: str) -> dict[str, object] | None:
         return self.clusters().get(name)
 
     def clusters(self) -> dict[str, dict[str, Any]]:

@@ -153,6 +153,31 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """,
         "CREATE INDEX identities_by_user ON identities (username)",
     ),
+    # 3: the library. A text stays for a while when its entry goes: jobs that were submitted with it can run again.
+    (
+        """
+        CREATE TABLE library_texts (
+            digest TEXT PRIMARY KEY,
+            text TEXT NOT NULL,
+            retired DOUBLE PRECISION
+        )
+        """,
+        """
+        CREATE TABLE library (
+            name TEXT NOT NULL,
+            version TEXT NOT NULL,
+            type TEXT NOT NULL,
+            owner TEXT NOT NULL,
+            about TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            created DOUBLE PRECISION NOT NULL,
+            updated DOUBLE PRECISION NOT NULL,
+            uses BIGINT NOT NULL,
+            used DOUBLE PRECISION,
+            PRIMARY KEY (name, version)
+        )
+        """,
+    ),
 )
 
 

@@ -1,9 +1,10 @@
-"""PostgreSQL, for servers that keep their database elsewhere. Needs psycopg: pip install 'pailot[postgres]'."""
+"""PostgreSQL, for servers that keep their database elsewhere. Needs psycopg, of the extra `postgres`."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
+from ...install_lines import install_line
 from .. import StoreError
 from .database import IDLE_CONNECTIONS, TAKEN, Database, Duplicate, checked
 
@@ -237,5 +238,5 @@ def _psycopg() -> Any:
     try:
         import psycopg
     except ImportError:
-        raise StoreError("for PostgreSQL install psycopg: pip install 'pailot[postgres]'") from None
+        raise StoreError(f"for PostgreSQL install psycopg: {install_line('postgres')}") from None
     return psycopg

@@ -37,7 +37,7 @@ class Events:
                 raise NoSuchRecord(f"there is no job {job}")
         return int(rows[0][0])
 
-    def of(self, job: str, after: int = 0) -> list[tuple[int, dict[str, Any]]]:
+    def of(self, job: str, after: int = 0) -> list[tuple[int, dict[str, object]]]:
         """The events of a job behind a place, in their order, each with its place."""
         rows = self._database.read(
             "SELECT sequence, data FROM job_events JOIN jobs USING (number) WHERE id = ? AND sequence > ? ORDER BY sequence",

@@ -29,10 +29,10 @@ def text_of(box: SecretBox | None, table: str, name: str, data: Mapping[str, Any
     return box.seal(_owner(table, name), data).decode()
 
 
-def data_of(box: SecretBox | None, table: str, name: str, text: str) -> dict[str, Any]:
+def data_of(box: SecretBox | None, table: str, name: str, text: str) -> dict[str, object]:
     """What `text_of` was given."""
     if text.startswith("{"):
-        plain: dict[str, Any] = json.loads(text)
+        plain: dict[str, object] = json.loads(text)
         return plain
     if box is None:
         raise StoreError(f"what is kept of {name} in {table} is sealed, and no key is at hand")

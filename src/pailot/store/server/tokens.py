@@ -55,14 +55,14 @@ def sign(claims: Mapping[str, Any], key: bytes) -> str:
     return jwt.encode(dict(claims), key, ALGORITHM)
 
 
-def verify(token: str, keys: Sequence[bytes], now: float) -> dict[str, Any]:
+def verify(token: str, keys: Sequence[bytes], now: float) -> dict[str, object]:
     """What a token says, if one of the keys signed it and its time is now; else BadToken."""
     if len(token) > LONGEST or not token.isascii() or "=" in token:  # padded, it would be a second text for the same token
         raise BadToken("this is not a token")
     said = _signed(token, keys)
     if said["header"].get("typ", "JWT") != "JWT":
         raise BadToken("the token is of a kind that is not used here")
-    claims: dict[str, Any] = said["payload"]
+    claims: dict[str, object] = said["payload"]
     if now >= _second(claims, "exp", LATEST_SECOND):
         raise BadToken("the token has expired")
     if max(_second(claims, "nbf", 0), _second(claims, "iat", 0)) > now + CLOCK_STEP_SECONDS:

@@ -1,0 +1,1 @@
+"""What the layers of tests share: servers, homes, archives, odd job files, the pages of the documentation."""
