@@ -30,11 +30,13 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check docs site pictures screenshots bench browser page chromium metrics soak venv node parts kubernetes clean
+GROUPS := test-local test-server test-containers test-slurm test-kubernetes
+.PHONY: help run test $(GROUPS) check lint unit docs site packages tagged pictures screenshots bench browser page chromium metrics soak venv \
+    node parts parts-shells parts-postgres parts-containers parts-slurm kubernetes clean
 
 help: ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
-	    printf '  make %-7s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
+	    printf '  make %-11s %s\n' "$$name" "$$text"; done
 
 run: $(INSTALLED) ## Install Pailot into .venv and run the example job
 	cd examples/two-roles && $(abspath $(BIN))/pailot run job.yaml
@@ -46,12 +48,28 @@ run: $(INSTALLED) ## Install Pailot into .venv and run the example job
 test: $(VENV)/.installed-dev node $(NNI)/.installed page-vendor/node_modules/.installed parts chromium ## Run all tests; ARGS="-k yaml" runs some
 	$(BIN)/python -m tests.all $(ARGS)
 
-check: $(VENV)/.installed-dev ## Run the linters, the type checker and the unit tests
+# Parts of `make test`, for machines that run them side by side; tests/groups.py has the table.
+test-local: node $(NNI)/.installed parts-shells parts-containers
+test-server: node $(NNI)/.installed parts-shells parts-postgres parts-containers
+test-containers: parts-shells parts-containers
+test-slurm: parts-slurm
+test-kubernetes: parts-containers
+$(GROUPS): test-%: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.groups $* $(ARGS)
+
+check: lint unit ## Run the linters, the type checker and the unit tests
+
+lint: $(VENV)/.installed-dev ## Run the linters and the type checker; workflows are checked where actionlint is there
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/lint-imports --no-logo --config importlinter-siblings.toml
+	@found=$$(command -v actionlint || ls "$$(go env GOPATH 2>/dev/null)/bin/actionlint" 2>/dev/null); \
+	if [ -n "$$found" ]; then "$$found" .github/workflows/*.yml && echo "actionlint: the workflows are sound"; \
+	else echo "No actionlint: the workflows are not checked; enable that with: go install github.com/rhysd/actionlint/cmd/actionlint@latest"; fi
+
+unit: $(VENV)/.installed-dev ## Run the unit tests, and see that those of drivers reach every branch
 	$(BIN)/python -m pytest -q --numprocesses auto tests/unit $(ARGS)
 	HYPOTHESIS_PROFILE=examples $(BIN)/coverage run --data-file $(VENV)/coverage -m pytest -q $(DECISIONS)
 	$(BIN)/coverage report --data-file $(VENV)/coverage
@@ -61,6 +79,15 @@ docs: site ## Build the site into build/docs/html, and check the docs: every exa
 
 site: $(VENV)/.installed-dev ## Build the documentation site alone, strictly
 	$(BIN)/python -m tools.site
+
+packages: $(VENV)/.installed-dev ## Build sdist and wheel into dist/, check them, and install them into fresh environments
+	rm -rf dist && $(BIN)/python -m hatchling build -t sdist -t wheel -d dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m pytest -q tests/acceptance/test_wheel.py tests/acceptance/test_packages.py $(ARGS)
+
+tagged: $(VENV)/.installed-dev # Whether the tag that is built, in GITHUB_REF_NAME, is that of the version
+	@version=v$$($(BIN)/pailot --version | cut -d' ' -f2); [ "$$GITHUB_REF_NAME" = "$$version" ] || \
+	    { echo "The tag is '$$GITHUB_REF_NAME', and the version is $$version" >&2; exit 1; }
 
 pictures: $(VENV)/.installed-dev ## Make the terminal pictures of the README again, from real runs
 	$(BIN)/python -m tools.pictures
@@ -144,25 +171,33 @@ $(NNI)/.installed: tests/clients/nni.txt | $(VENV)/.python
 	else echo "pip failed: the test with NNI is skipped" >&2; rm -rf $(NNI); fi
 
 # Programs that some tests need for real; those tests are skipped without.
-parts:
+parts: parts-shells parts-postgres parts-containers parts-slurm
+
+parts-shells:
 	@missing=; for each in bwrap:bubblewrap zsh:zsh fish:fish sshd:openssh-server ssh:openssh-client; do \
 	    PATH="$$PATH:/usr/sbin:/sbin" command -v $${each%%:*} >/dev/null || missing="$$missing $${each#*:}"; done; \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "Installing$$missing" && { apt-get update -qq && \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null && missing=; } || true; fi; \
 	[ -z "$$missing" ] || echo "Sandbox, shells or ssh are not all tested; enable that with: sudo apt-get install$$missing" >&2
+
+parts-postgres:
 	@if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && ! command -v initdb >/dev/null && \
 	    [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "Installing postgresql" && { apt-get update -qq && \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >/dev/null; } || true; fi; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
 	    echo "No PostgreSQL: the server is tested on SQLite only; enable it with: sudo apt-get install postgresql" >&2
+
+parts-containers:
 	@missing=; for each in dockerd:docker.io podman:podman runc:runc iptables:iptables busybox:busybox-static \
 	    docker-registry:docker-registry; do command -v $${each%%:*} >/dev/null || missing="$$missing $${each#*:}"; done; \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "Installing$$missing" && { apt-get update -qq && \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null && missing=; } || true; fi; \
 	[ -z "$$missing" ] || echo "Containers are not tested; enable that with: sudo apt-get install$$missing" >&2
+
+parts-slurm:
 	@missing=; for each in munged:munge slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client; do \
 	    command -v $${each%%:*} >/dev/null || missing="$$missing $${each#*:}"; done; \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \

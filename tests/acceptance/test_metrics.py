@@ -15,7 +15,7 @@ import yaml
 from prometheus_client.openmetrics import parser as open_metrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from .http_server import Server, job
+from ..support.http_server import Server, job
 
 ROOT = Path(__file__).parents[2]
 RULES, DASHBOARD = ROOT / "deploy/prometheus/rules.yaml", ROOT / "deploy/grafana/dashboard.json"

@@ -14,9 +14,9 @@ from pailot.jobserver import server_log
 from pailot.jobserver.keeper.messages import LOG
 from pailot.jobserver.server_log import LogOptions
 from pailot.settings import BadSetting, Settings
+from pailot.testing.runs import wait_for
 
-from .http_server import PASSWORD, Server, job
-from .runs import wait_for
+from ..support.http_server import PASSWORD, Server, job
 
 SECRET = "s3cr3t-of-a-job"
 WITH_SECRET = "secrets: {word: " + SECRET + "}"

@@ -28,6 +28,7 @@ from websockets.typing import Origin
 from pailot.client.api import Client
 from pailot.client.errors import NotFound
 from pailot.client.sockets import Closed
+from pailot.install_lines import install_line
 from pailot.testing.runs import Home, job, role
 
 from ..support.servers import PASSWORD, Server, submit
@@ -368,7 +369,7 @@ def test_without_the_library_one_line_says_what_to_install(client: Home, tmp_pat
     words = [sys.executable, "-m", "pailot", "enter", "serving", "main", "0", "--command", "true"]
     done = subprocess.run(words, cwd=client.cwd, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode != 0
-    assert done.stderr == "pailot: this needs the package websockets: pip install 'pailot[enter]'\n"
+    assert done.stderr == f"pailot: this needs the package websockets: {install_line('enter')}\n"
 
 
 # Whose rights

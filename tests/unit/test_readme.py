@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from pailot.cli.main import COMMANDS
+from pailot.install_lines import EXTRAS, install_line
 from pailot.settings import SETTINGS, Settings
+from tests import groups
 from tools.pictures import SESSIONS
 from tools.site import example_settings
 
@@ -44,11 +47,48 @@ def test_a_picture_shows_its_session(name: str) -> None:
 
 
 def test_every_command_of_the_workflows_is_a_make_target() -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    for file in (ROOT / ".github" / "workflows").glob("*.yml"):
-        steps = re.findall(r"^ *- run: (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    files = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    assert [file.stem for file in files] == ["ci", "release"]
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        steps = re.findall(r"^ *- run: (.*)$", text, re.MULTILINE)
         assert steps
-        assert {step.removeprefix("make ") for step in steps} <= targets
+        assert "run: |" not in text
+        for step in steps:
+            target = step.removeprefix('sudo -E env "PATH=$PATH" ').removeprefix("make ")
+            made = [target] if "$" not in target else _of_matrix(target, text)
+            assert set(made) <= targets, step
+
+
+def _of_matrix(target: str, text: str) -> list[str]:
+    """`test-${{ matrix.group }}` for each group that the workflow names."""
+    (groups,) = re.findall(r"^ *group: \[(.*)\]$", text, re.MULTILINE)
+    return [target.replace("${{ matrix.group }}", group.strip()) for group in groups.split(",")]
+
+
+def test_every_test_is_in_a_group_that_a_workflow_runs() -> None:
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    run = {step.rpartition("make ")[2].removeprefix("test-") for step in re.findall(r"^ *- run: (.*)$", text, re.MULTILINE)}
+    run |= set(_of_matrix("${{ matrix.group }}", text))
+    assert {*groups.GROUPS, groups.REST} <= run
+    for group in (*groups.GROUPS, groups.REST):
+        assert groups.files(group), group
+
+
+def test_what_installs_a_part_is_an_extra_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert set(EXTRAS) == set(project["optional-dependencies"]) - {"dev", "docs"}
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "README.zh-CN.md"]
+    for page in pages:
+        for extra in re.findall(r"(?:pailot|\.)\[([a-z0-9,]+)\]'", page.read_text(encoding="utf-8")):
+            assert set(extra.split(",")) <= set(EXTRAS), page
+    for source in (ROOT / "src").rglob("*.py"):
+        assert source.name == "install_lines.py" or "pip install 'pailot" not in source.read_text(encoding="utf-8"), source
+    assert install_line("server").startswith("pip install '")
+    with pytest.raises(ValueError, match="no extra 'everything'"):
+        install_line("everything")
 
 
 def test_an_example_of_every_setting_is_read_as_the_defaults(tmp_path: Path) -> None:

@@ -101,6 +101,16 @@ class Client:
         self.http.token, self._user = answer["token"], answer["user"]
         return answer
 
+    def authn(self) -> dict[str, Any]:
+        """How users log in: `password`, and `signInWith`, the name of an identity provider; OpenPAI tells neither."""
+        return self._get("/authn/info")
+
+    def login_by_grant(self, grant: str, verifier: str) -> dict[str, Any]:
+        """Exchange the end of a sign-in for a token, which this client uses from now on."""
+        answer: dict[str, Any] = self._json("POST", "/authn/oidc/token", {"grant": grant, "verifier": verifier})
+        self.http.token, self._user = answer["token"], answer["user"]
+        return answer
+
     def logout(self) -> None:
         """Have the token of this login revoked."""
         self._json("DELETE", "/authn/basic/logout")
@@ -211,6 +221,37 @@ class Client:
     def audit(self, **query: Any) -> list[dict[str, Any]]:
         """Who did what on the server, the newest first; for administrators."""
         return self._list(f"/audit{_query({key: value for key, value in query.items() if value})}")
+
+    def usage(self, job: str) -> list[dict[str, Any]]:
+        """What each task of a job uses now, its peaks, and what it asked for."""
+        found: list[dict[str, Any]] = self._get(f"/jobs/{_part(job)}/usage")["tasks"]
+        return found
+
+    def library(self, words: str = "", kind: str = "") -> Iterator[dict[str, Any]]:
+        """What the server's library holds: of each name the newest version."""
+        offset = 0
+        while True:
+            query = {"q": words, "type": kind, "offset": offset, "limit": 200}
+            page = self._get(f"/library{_query({key: value for key, value in query.items() if value})}")
+            yield from page["data"]
+            offset += len(page["data"])
+            if not page["data"] or offset >= page["totalCount"]:
+                return
+
+    def library_entry(self, name: str, version: str = "") -> dict[str, Any]:
+        """An entry of the library with its `text`, its `versions` and where its `content` lies."""
+        return self._get(_entry_path(name, version))
+
+    def put_library_entry(self, name: str, text: str, *, replace: bool = False, owner: str = "") -> dict[str, Any]:
+        """Keep a file in the library under its name and version."""
+        query = {"replace": "true" if replace else "", "owner": owner}
+        path = _entry_path(name) + _query({key: value for key, value in query.items() if value})
+        made: dict[str, Any] = self._request("PUT", path, text.encode(), {"Content-Type": "text/yaml"}).json()
+        return made
+
+    def remove_library_entry(self, name: str, version: str = "") -> None:
+        """Remove one version, or a name with all its versions."""
+        self._json("DELETE", _entry_path(name, version))
 
     def why(self, job: str) -> dict[str, Any]:
         """`lines` that say why a job is in the state it is in."""
@@ -516,6 +557,10 @@ def _says_final(event: Event) -> bool:
         return json.loads(event.data).get("state") in FINAL
     except (ValueError, AttributeError):
         return False
+
+
+def _entry_path(name: str, version: str = "") -> str:
+    return f"/library/{_part(name)}" + (f"/{_part(version)}" if version else "")
 
 
 def _part(text: str) -> str:

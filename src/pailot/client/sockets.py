@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import PailotError
+from ..install_lines import install_line
 from .errors import Unreachable
 from .http import Http, Reply, refusal, words
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
 MESSAGE_BYTES = 1 << 20
 OPEN_SECONDS = 30.0
-MISSING = "this needs the package websockets: pip install 'pailot[enter]'"
 
 
 class Closed(Exception):
@@ -53,7 +53,7 @@ def connect(http: Http, path: str) -> WebSocket:
         from websockets.exceptions import InvalidHandshake, InvalidMessage, InvalidStatus
         from websockets.sync.client import connect as open_socket
     except ImportError:
-        raise PailotError(MISSING) from None
+        raise PailotError(f"this needs the package websockets: {install_line('enter')}") from None
     try:
         sock = http.open_way()
     except OSError as error:

@@ -12,6 +12,7 @@ from threading import Event
 from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from ..install_lines import install_line
 from ..progress import size as words
 from ..values import Value
 from . import filesystems
@@ -237,7 +238,7 @@ def from_store(
         import fsspec  # noqa: F401  # is it there?
     except ImportError:
         scheme = filesystems.scheme_of(source.uri)
-        raise source.error(f"to fetch from {scheme}:// install fsspec: pip install 'pailot[storage]'") from None
+        raise source.error(f"to fetch from {scheme}:// install fsspec: {install_line('storage')}") from None
     try:
         files, path = filesystems.connect(source.uri, rules)
         found, mark = filesystems.look(files, path, source.uri)

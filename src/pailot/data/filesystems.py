@@ -10,6 +10,7 @@ import os
 from hashlib import sha256
 from urllib.parse import unquote, urlsplit
 
+from ..install_lines import install_line
 from ..values import Value
 from . import oss
 from .addresses import NotAllowed, parse, refusal
@@ -91,11 +92,11 @@ def check_driver(uri: str) -> None:
     try:
         import fsspec
     except ImportError:
-        raise DataError(f"{missing}: pip install 'pailot[{EXTRAS.get(scheme, 'storage')}]'") from None
+        raise DataError(f"{missing}: {install_line(EXTRAS.get(scheme, 'storage'))}") from None
     try:
         fsspec.get_filesystem_class(scheme)
     except ImportError as error:
-        how = f"pip install 'pailot[{EXTRAS[scheme]}]'" if scheme in EXTRAS else str(error)
+        how = install_line(EXTRAS[scheme]) if scheme in EXTRAS else str(error)
         raise DataError(f"{missing}: {how}") from None
     except ValueError:
         raise DataError(f"{shown(uri)}: there is no driver for {scheme}://") from None
@@ -157,7 +158,7 @@ def failure(uri: str, error: BaseException) -> DataError:
         come = f"; its credentials come from {hint}" if hint else ""
         return StoreDenied(f"{where}: access is denied ({words}){come}")
     if isinstance(error, ImportError):
-        return DataError(f"{where}: {words}: pip install 'pailot[{EXTRAS.get(scheme, 'storage')}]'")
+        return DataError(f"{where}: {words}: {install_line(EXTRAS.get(scheme, 'storage'))}")
     return Silent(f"{where}: {words}")
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .rules import Rules
 
 NO_SECRETS: Mapping[str, str] = {}
+NOTHING_SHARED: Mapping[tuple[str, str], str] = {}
 IGNORE_FILE = ".pailotignore"
 _LONGEST_NAME = 200
 _VARIABLE = re.compile(r"\$(?:\{(PAI_\w+)\}|(PAI_\w+))", re.ASCII)
@@ -47,18 +48,21 @@ def provide(
     secrets: Mapping[str, str] = NO_SECRETS,
     cwd: str = "",
     rules: Rules = OWN_MACHINE,
+    shared: Mapping[tuple[str, str], str] = NOTHING_SHARED,
 ) -> dict[str, dict[str, str]]:
     """Fetch what the roles ask for and make the job's ssh key: for each role, the paths by variable.
 
     `secrets` are those that addresses refer to, by reference. Relative paths start from `cwd`. Code is brought by `bring_code`,
-    once the working directories are there.
+    once the working directories are there. `shared` are the paths of data sets that lie here already, by label and address.
     """
     fetched: dict[tuple[str, str], str] = {}
     provided: dict[str, dict[str, str]] = {}
     for role in plan.roles.values():
         paths = provided[role.name] = {}
         for each in role.provisions:
-            if each.kind == "fetch":
+            if each.kind == "fetch" and (each.shared, each.source) in shared:
+                paths[each.variable] = shared[each.shared, each.source]
+            elif each.kind == "fetch":
                 source = _source(role, each, secrets)
                 wanted = source.uri, each.sha256
                 if wanted not in fetched:

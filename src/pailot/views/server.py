@@ -210,6 +210,9 @@ class ServerView(View):
             known = self._times[where] = self._index(*where, begin)
         return known[1]
 
+    def usage(self) -> list[dict[str, Any]]:
+        return self._asked(lambda: self._wire.usage(self.id), lambda plain: plain.usage())
+
     def search(self, wanted: Wanted, limit: int) -> Iterator[Hit | SearchEnd]:
         from ..runfolder.log_search import Hit
 

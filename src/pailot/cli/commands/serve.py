@@ -8,6 +8,7 @@ import os
 import sys
 
 from ...client.loopback import is_loopback
+from ...install_lines import install_line
 from ...jobserver.maintenance import check, opened, rotate_keys
 from ...jobserver.unix_users import UnixUsers, closed_python
 from ...settings import Settings
@@ -41,7 +42,7 @@ def run(args: Namespace) -> int:
         import uvicorn  # noqa: F401
         import uvloop  # noqa: F401
     except ImportError as error:
-        print(f"pailot: the server needs more parts ({error.name}): pip install 'pailot[server]'", file=sys.stderr)
+        print(f"pailot: the server needs more parts ({error.name}): {install_line('server')}", file=sys.stderr)
         return FAILED
     from ...server.tls import certificate
     from ...server.uvicorn_server import serve

@@ -48,6 +48,7 @@ USUAL_SHM_MB = 64  # what version 1 asks for by default
 TOGETHER = 40
 """Prepare this many tasks, then fork their shims together: memory pages that are written between two forks are copied."""
 ADDRESS = "127.0.0.1"
+NOTHING_SHARED: Mapping[tuple[str, str], str] = {}
 
 
 class LocalEngine(Engine):
@@ -444,11 +445,12 @@ class LocalEngine(Engine):
         if not any(role.provisions for role in plan.roles.values()) and not plan.options.code:
             return {}
         if not self.context.many_runs and not attempt.context.rules.server:
-            return bring(attempt, works)
+            return bring(attempt, works, (yield from shared_data(attempt, self, stopped)))
         from ..preparation.background_child import in_a_child
 
+        shared = yield from shared_data(attempt, self, stopped)
         whose = whose_work(attempt, [each.source for role in plan.roles.values() for each in role.provisions])
-        return (yield from in_a_child(lambda: bring(attempt, works), attempt.descriptors, self, stopped, whose=whose))
+        return (yield from in_a_child(lambda: bring(attempt, works, shared), attempt.descriptors, self, stopped, whose=whose))
 
     def _task(
         self, attempt: Attempt, role: RolePlan, index: int, work: str, environment: Mapping[str, str], wrapper: tuple[str, ...]
@@ -505,7 +507,21 @@ def copy_code(attempt: Attempt, works: Sequence[str]) -> None:
         shutil.copytree(attempt.context.code, work, symlinks=True, dirs_exist_ok=True)
 
 
-def bring(attempt: Attempt, works: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+def shared_data(attempt: Attempt, engine: Engine, stopped: Callable[[], bool]) -> Steps[Mapping[tuple[str, str], str]]:
+    """Have the data sets of the library here that the job uses: their paths by label and address."""
+    if (
+        not any(each.shared for role in attempt.plan.roles.values() for each in role.provisions)
+        or not attempt.context.data_folder
+    ):
+        return {}
+    from ..preparation.shared_data import bring_shared
+
+    return (yield from bring_shared(attempt, engine, stopped))
+
+
+def bring(
+    attempt: Attempt, works: Sequence[str], shared: Mapping[tuple[str, str], str] = NOTHING_SHARED
+) -> Mapping[str, Mapping[str, str]]:
     """The provisions of all roles, and the job's code in the working directories; returns the variables of each role."""
     plan, context = attempt.plan, attempt.context
     from ...data import provisions
@@ -513,7 +529,13 @@ def bring(attempt: Attempt, works: Sequence[str]) -> Mapping[str, Mapping[str, s
     provided: Mapping[str, Mapping[str, str]] = {}
     if any(role.provisions for role in plan.roles.values()):
         provided = provisions.provide(
-            plan, attempt.folder, context.cache, secrets=context.secrets, cwd=context.cwd, rules=context.rules
+            plan,
+            attempt.folder,
+            context.cache,
+            secrets=context.secrets,
+            cwd=context.cwd,
+            rules=context.rules,
+            shared=shared,
         )
     if plan.options.code:
         tasks = [(role.name, index) for role in plan.roles.values() for index in range(role.instances)]

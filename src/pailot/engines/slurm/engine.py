@@ -18,7 +18,7 @@ from ...runfolder.records import TaskRecord
 from ...runtime.slurm.driver import ending
 from ...settings import Settings
 from ..contract import Engine, EngineError
-from ..local.engine import bring, copy_code, whose_work
+from ..local.engine import bring, copy_code, shared_data, whose_work
 from ..observation import ENDED, LOST, Observation, Observed
 from ..observation import RUNNING as TASK_RUNS
 from ..preparation import workdir
@@ -167,7 +167,8 @@ class SlurmEngine(Engine):
         if attempt.context.code:
             yield from self._beside(lambda: copy_code(attempt, works), attempt, stopped)
         if plan.options.code or any(role.provisions for role in plan.roles.values()):
-            provided = yield from self._beside(lambda: bring(attempt, works), attempt, stopped)
+            shared = yield from shared_data(attempt, self, stopped)
+            provided = yield from self._beside(lambda: bring(attempt, works, shared), attempt, stopped)
         shown: Sequence[tuple[str, str]] = ()
         own: Mapping[tuple[str, int], ml_mounts.MlFolders] = {}
         if plan.options.channels:

@@ -37,7 +37,7 @@ MOST_CELLS = 10_000
 
 
 def _needs_socket() -> HttpError:
-    words = "this needs a WebSocket; if it was one, the server lacks the package websockets (pip install 'pailot[server]')"
+    words = "this needs a WebSocket; if it was one, the server lacks the package websockets (extra 'server')"
     return HttpError(426, "UpgradeRequiredError", words, [(b"upgrade", b"websocket")])
 
 

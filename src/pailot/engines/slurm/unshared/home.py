@@ -11,6 +11,7 @@ import time
 from ....runfolder import layout
 from ....runfolder.atomic_json import read_record
 from ....runfolder.removing import remove_tree
+from ...preparation.code_folder import bring_files
 from .. import code_bundle, payload, private_part, slurm_cli
 from ..container_wrappers import wrappers
 from . import batch_script
@@ -59,7 +60,7 @@ class UnsharedHome:
         """Everything that the driver needs into the batch script; what a job names is opened `beside` the loop."""
         attempt = permitted(attempt, secrets_in_spool=bool(self.settings["slurm_secrets_in_spool"]))
         files = os.path.join(attempt.folder, "along")
-        yield from beside(lambda: batch_script.bring_files(attempt, files), attempt)
+        yield from beside(lambda: bring_files(attempt, files), attempt)
         token = payload.new_token()
         there = payload.on_nodes(attempt, token)
         tasks = [(role.name, index) for role in attempt.plan.roles.values() for index in range(role.instances)]
