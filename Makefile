@@ -21,7 +21,8 @@ NODE_MODULES := $(UPSTREAM)/node_modules/.installed $(CLIENTS)/node_modules/.ins
 SOURCES := $(shell find src -name '*.py')
 # The unit tests that reach every branch of what drivers decide; [tool.coverage] in pyproject.toml names the modules.
 DECISIONS := $(foreach each,attempt_machine claims completion retry run_machine settling,tests/unit/lifecycle/test_$(each).py) \
-    $(foreach each,driver recover settle,tests/unit/userruns/test_$(each).py)
+    $(foreach each,driver recover settle,tests/unit/userruns/test_$(each).py) \
+    $(foreach each,dispatcher dispatcher_decisions,tests/unit/jobserver/test_$(each).py)
 # After `make test` the package is installed in place, and changes to it need no new installation.
 INSTALLED := $(or $(wildcard $(VENV)/.installed-dev),$(VENV)/.installed)
 
