@@ -145,7 +145,7 @@ def test_a_revoked_session_asks_for_the_password_and_loses_nothing(page: Page, s
     assert "# kept text" in page.locator(".editor .cm-content").inner_text()
 
 
-@pytest.mark.parametrize("path", ["/jobs", "/submit", "/cluster", "/account", "/admin", "/alerts"])
+@pytest.mark.parametrize("path", ["/jobs", "/submit", "/cluster", "/library", "/account", "/admin", "/alerts"])
 def test_every_view_at_the_width_of_a_telephone(page: Page, server: Server, path: str) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto(f"{server.url}{path}")
@@ -159,6 +159,8 @@ VIEWS = ("/jobs?all=1", "/jobs/admin~seen", *(f"/jobs/admin~seen/{tab}" for tab 
 OTHER_VIEWS = (
     "/submit",
     "/cluster",
+    "/library",
+    "/library?edit=1",
     "/account",
     *(f"/admin/{each}" for each in ("users", "groups", "clusters", "storages")),
     "/alerts",
@@ -419,3 +421,20 @@ def test_a_token_is_shown_once_and_revoked_by_its_id(page: Page, server: Server)
     page.click(f"[role=row]:has-text('{note}') button")
     page.wait_for_selector(f"[role=row]:has-text('{note}')", state="detached")
     assert server.get("/jobs?limit=1", token).status == 401
+
+
+def test_keys_are_completed_and_explained_from_the_schema(page: Page, server: Server) -> None:
+    with page.expect_response(lambda answer: answer.url.endswith("/schema")):
+        page.goto(f"{server.url}/submit?from=example")
+    page.wait_for_selector(".editor .cm-content")
+    page.click(".editor .cm-line:has-text('instances')")
+    page.keyboard.press("End")
+    page.keyboard.type("\ntaskRet")
+    page.wait_for_selector(".editor .cm-tooltip-autocomplete li:has-text('taskRetryCount')")
+    page.wait_for_timeout(150)  # what is offered is accepted a moment after it is shown
+    page.keyboard.press("Enter")
+    page.keyboard.type("2")
+    page.wait_for_selector(".editor .cm-line:has-text('taskRetryCount: 2')")
+    page.hover(".editor .cm-line:has-text('instances') span >> nth=0")
+    page.wait_for_selector(".editor .about b:text-is('instances')")
+    page.wait_for_selector("text=No problems.")

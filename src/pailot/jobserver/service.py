@@ -49,9 +49,9 @@ from .models import CapacityReport, Checked, ClusterRules, ClusterUse, Holder, S
 from .notifications import Notices
 from .policy import Policy
 from .reading_pool import SMALL_TEXT, ReadingPool
-from .server_log import current_request
 from .server_home import data_folder
-from .submission import Reader, check_places, check_scripts, demand
+from .server_log import current_request
+from .submission import JobReader, check_places, check_scripts, demand
 from .subscriptions import Watched
 from .unix_users import UnixUsers
 
@@ -81,11 +81,11 @@ JUST_SENT_SECONDS = 3600.0
 ALL_JOBS = Watched()
 SHOWN = 200
 """Of the jobs that run, and of those that wait, at a glance."""
+LIBRARY = "library"
+"""In `more` of a record: what of the server's library the job uses."""
 MOST_COUNTED = 1_000
 """The tasks of a job that a list of jobs counts by state."""
 COUNTS_KEPT = 10_000
-LIBRARY = "library"
-"""In `more` of a record: what of the server's library the job uses."""
 ID_LENGTH = 16
 """Of the ids that `new_id` makes."""
 
@@ -97,7 +97,7 @@ class Team:
         self,
         settings: Settings,
         store: ServerStore,
-        reader: Reader,
+        reader: JobReader,
         *,
         engine: str,
         machine: Capacity,

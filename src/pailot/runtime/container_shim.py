@@ -404,7 +404,7 @@ class ContainerShim(Shim):
         from . import cgroups, usage_sampling
 
         folders = cgroups.folders_of(self.first_pid)
-        group = usage_sampling.Group(folders) if folders else None
+        group = usage_sampling.ControlGroup(folders) if folders else None
         return usage_sampling.measure(lambda: usage_sampling.pids_below(self.first_pid), group, 0.0)
 
     def _ask_for_first_pid(self) -> None:

@@ -13,11 +13,13 @@ const MOST_SQUARES = 64;
 /** What there is, who holds it, who waits. @param {{more: string[]}} props */
 export function Cluster({ more }) {
   const report = useLoaded((signal) => get("/capacity", { signal }), []);
+  const past = useLoaded((signal) => get("/capacity?history=24h", { signal }), []);
   const now = useClock(2000);
   const [by, setBy] = useState("gpus");
   useEffect(() => {
     const timer = setInterval(() => document.hidden || report.reload(), 2000);
-    return () => clearInterval(timer);
+    const slow = setInterval(() => document.hidden || past.reload(), 60000);
+    return () => (clearInterval(timer), clearInterval(slow));
   }, []);
   if (report.error && !report.value) return html`<${Trouble} error=${report.error} retry=${report.reload} />`;
   if (!report.value) return html`<p class="soft">${t("loading")}</p>`;
@@ -32,6 +34,7 @@ export function Cluster({ more }) {
       <span class="soft">${waiting.length ? t("waitingJobs", waiting.length, gpus) : t("nothingWaits")}</span></div>
     <div class="panel bars"><${Bar} name="CPU" used=${used.cpu} total=${total.cpu} /><${Bar} name=${t("memory")} used=${used.memory} total=${total.memory} show=${memory} />
       ${total.gpu > 0 && html`<${Gpus} used=${used.gpu} total=${total.gpu} holders=${report.value.holders} />`}</div>
+    ${past.value?.history?.at.length > 1 && html`<${Past} history=${past.value.history} total=${total} />`}
     <div class="grid clusters" role="table" aria-label=${t("clusters")}>
       <div role="row" class="head">${[t("clusters"), t("kept"), t("used"), t("freeNow"), t("running"), t("waiting")].map((each) => html`<span role="columnheader">${each}</span>`)}</div>
       ${Object.entries(virtualClusters).map(([name, each]) => html`<div role="row"><span role="cell"><a href=${`/cluster/${encodeURIComponent(name)}`}><bdi>${name}</bdi></a></span>
@@ -62,6 +65,20 @@ const Table = ({ rows, heads, now, label, line = false }) => html`<div class=${l
     <span role="cell"><a href=${`/jobs/${encodeURIComponent(each.job)}`}><bdi>${each.job}</bdi></a></span><span role="cell" class="soft"><bdi>${each.virtualCluster}</bdi></span><span role="cell">${amounts(each)}</span>
     ${!line && html`<span role="cell">${each.since ? duration(now - each.since) : "—"}</span><span role="cell"><a href=${`/jobs/${encodeURIComponent(each.job)}/usage`}>${t("usage")}</a></span>`}
     ${line && html`<span role="cell" class=${each.reason?.kind === "never" ? "error" : "soft"} title=${each.reason?.text ?? ""}>${each.reason?.text ?? ""}</span>`}</div>`)}</div>`;
+
+const DAY_MS = 86400000;
+
+/** The last 24 hours, each amount as a share of the whole. @param {{history: {at: number[], cpus: number[], memoryMB: number[], gpus: number[], waiting: number[]}, total: Resources}} props */
+function Past({ history, total }) {
+  const end = history.at[history.at.length - 1], x = (/** @type {number} */ at) => ((at - end + DAY_MS) / DAY_MS) * 1000;
+  const lines = /** @type {[string, number[], number][]} */ ([["CPU", history.cpus, total.cpu], [t("memory"), history.memoryMB, total.memory], ...(total.gpu ? [["GPU", history.gpus, total.gpu]] : [])]);
+  const most = Math.max(1, ...history.waiting);
+  const path = (/** @type {number[]} */ values, /** @type {number} */ whole) => history.at.map((at, each) => `${each && at - history.at[each - 1] < 600000 ? "L" : "M"}${x(at).toFixed(1)} ${(100 - (whole ? (100 * values[each]) / whole : 0)).toFixed(1)}`).join("");
+  return html`<section class="panel past" aria-label=${t("lastDay")}><div class="row"><strong class="grow">${t("lastDay")}</strong><span class="legend">${lines.map(([name], number) => html`<span class=${`curve${number}`}><i></i>${name}</span>`)}<span class="curve3"><i></i>${t("waiting")} (≤ ${Math.ceil(most)})</span></span></div>
+    <svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-label=${t("lastDay")}>${[25, 50, 75].map((y) => html`<path class="rule" d=${`M0 ${y}H1000`} />`)}
+      <path class="curve3" d=${path(history.waiting, most)} />${lines.map(([, values, whole], number) => html`<path class=${`curve${number}`} d=${path(values, whole)} />`)}</svg>
+    <div class="row between soft"><span>−24 h</span><span>−18 h</span><span>−12 h</span><span>−6 h</span><span>${t("nowWord")}</span></div></section>`;
+}
 
 /** GPUs as squares, each in the colour of the job that holds it. @param {{used: number, total: number, holders: any[]}} props */
 function Gpus({ used, total, holders }) {
