@@ -46,6 +46,7 @@ CODES: dict[str, str] = {
     "masked-secrets": ERROR,
     "cannot-convert": ERROR,
     "job-limit": ERROR,
+    "library-secret": ERROR,
     "yaml-ambiguous": WARNING,
     "data-uri-string": WARNING,
     "deployment-unknown-role": WARNING,

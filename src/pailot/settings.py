@@ -35,6 +35,12 @@ SETTINGS = (
     Setting(
         "log_rotate_mb", "Size at which a task's log goes on in a new file, the oldest being dropped; 0 for never.", 0, "number"
     ),
+    Setting("library_writers", "Who adds new names to a server's library: admins, or users.", "admins"),
+    Setting("data_cache", "Folder for data sets of the library that jobs share; empty: one of Pailot's own.", ""),
+    Setting(
+        "data_cache_mb", "Size to which data sets that no job uses are removed, the longest unused first.", 100_000, "number"
+    ),
+    Setting("data_cache_user", "With unix_users: the Unix user that fetches data sets for all; empty: each has a copy.", ""),
     Setting("library_cache_seconds", "How long a prerequisite from a URL is used without asking again.", 3600, "number"),
     Setting("cpus", "CPUs that this machine has for jobs: auto, or a number.", "auto", "amount"),
     Setting("memory_mb", "Memory that this machine has for jobs, in MB: auto, or a number.", "auto", "amount"),
@@ -44,6 +50,24 @@ SETTINGS = (
     Setting("trusted_proxies", "Addresses of proxies that are believed whom they ask for (X-Forwarded-For).", (), "list"),
     Setting("tls_cert", "Certificate chain of the server, in PEM form; empty: connections are not encrypted.", ""),
     Setting("tls_key", "Key of that certificate, in PEM form, without a password.", ""),
+    Setting("public_url", "Address by which browsers reach the server; empty: the one of each request.", ""),
+    Setting("password_login", "Whether users may log in with a password; off: at the identity provider only.", True, "flag"),
+    Setting("oidc_issuer", "Identity provider (OpenID Connect) at which users log in: https://login.example.org.", ""),
+    Setting("oidc_name", "Its name on the page: 'Sign in with NAME'; empty: the host of the issuer.", ""),
+    Setting("oidc_client_id", "Name by which the provider knows the server.", ""),
+    Setting("oidc_client_secret", "Secret that goes with it; empty: none, or that of oidc_client_secret_file.", ""),
+    Setting("oidc_client_secret_file", "File with that secret.", ""),
+    Setting("oidc_scopes", "What the provider is asked to tell, besides openid.", ("profile", "email"), "list"),
+    Setting("oidc_username_claim", "Claim with the user's name; of a mail address the part before the @.", "preferred_username"),
+    Setting("oidc_groups_claim", "Claim with the names of the user's groups.", "groups"),
+    Setting("oidc_groups", "Virtual clusters by the provider's group: a table of names or lists of names.", {}, "table"),
+    Setting("oidc_admin_groups", "Groups at the provider whose members are administrators.", (), "list"),
+    Setting("oidc_allowed_groups", "Groups at the provider whose members may sign in; empty: all its users.", (), "list"),
+    Setting(
+        "oidc_accounts", "First sign-in: create (a new account), link (or the one of that name), existing (only that).", "create"
+    ),
+    Setting("oidc_hosts", "Hosts besides the issuer's that the server asks on behalf of the provider.", (), "list"),
+    Setting("oidc_redirects", "Addresses of OpenPAI's clients that get a token in their query after a sign-in.", (), "list"),
     Setting("cors", "Addresses of web pages that may call the server, or '*' for all.", (), "list"),
     Setting(
         "audit_file_mb", "Size at which the audit log goes on in a new file; ten old ones are kept; 0: one file.", 50, "number"
@@ -92,6 +116,30 @@ SETTINGS = (
     Setting("slurm_node_folder", "Where nodes that do not see the home keep a job's files; empty: $TMPDIR, or /tmp.", ""),
     Setting("slurm_fetch_seconds", "How long such a job waits at its end for its logs and records to be fetched.", 300, "number"),
     Setting("slurm_poll_seconds", "How long Slurm is not asked at most; what happens is mostly seen without.", 15, "number"),
+    Setting("kubernetes_context", "Context of the kubeconfig; empty: its current one, or the account of the pod.", ""),
+    Setting("kubernetes_namespace", "Namespace of the jobs; empty: that of the context.", ""),
+    Setting("kubernetes_gpu_resource", "What the cluster calls a GPU.", "nvidia.com/gpu"),
+    Setting("kubernetes_gpu_label", "Label of nodes that says which GPUs they have, for gpuType.", "nvidia.com/gpu.product"),
+    Setting("kubernetes_infiniband", "What the cluster calls an InfiniBand device: 'rdma/hca'; empty: there is none.", ""),
+    Setting("kubernetes_node_selector", "Labels that nodes for jobs must have: 'pool=batch, vision:pool=gpu'.", (), "list"),
+    Setting(
+        "kubernetes_tolerations",
+        "Taints that jobs accept: KEY, KEY=VALUE or VC:KEY=VALUE:EFFECT.",
+        (),
+        "list",
+    ),
+    Setting("kubernetes_annotations", "More annotations of pods: NAME=VALUE.", (), "list"),
+    Setting("kubernetes_queues", "Kueue's LocalQueue for a virtual cluster: 'default=main, vision=gpu'.", (), "list"),
+    Setting("kubernetes_priorities", "PriorityClass for a priority class: 'prod=high, oppo=low'.", (), "list"),
+    Setting("kubernetes_image_pull", "When nodes pull images: IfNotPresent, Always or Never.", "IfNotPresent"),
+    Setting("kubernetes_pull_secrets", "Secrets of the namespace with the credentials of registries.", (), "list"),
+    Setting("kubernetes_service_account", "Account of the pods; they get no token of it.", ""),
+    Setting("kubernetes_restricted", "Whether pods obey Pod Security 'restricted': not root, no rights to gain.", False, "flag"),
+    Setting("kubernetes_user", "User and group number of tasks, '1000:1000'; empty: the image's.", ""),
+    Setting("kubernetes_storages", "Volumes for the storages that jobs name: NAME=CLAIM.", (), "list"),
+    Setting("kubernetes_checkpoints", "Claim of a volume that keeps checkpoints over the attempts of a job.", ""),
+    Setting("kubernetes_fetch_seconds", "How long a task that ended waits for its logs to be fetched.", 300, "number"),
+    Setting("kubernetes_start_seconds", "How long a pod may fail to get its image before the job fails.", 60, "number"),
     Setting("openpai_server", "Server that the engine openpai hands jobs to; empty: that of pailot login.", ""),
     Setting("openpai_token", "Token for that server; empty: that of pailot login.", ""),
     Setting("code_limit_mb", "Largest code folder that can be sent along with a job, compressed.", 200, "number"),
@@ -151,6 +199,22 @@ class Settings:
     def cache(self) -> str:
         """Folder for what can be fetched again."""
         return _xdg(self._environment, "CACHE", ".cache")
+
+    @property
+    def data_folder(self) -> str:
+        """Folder for data sets of the library, with one folder for each kind of credentials that they were fetched with."""
+        named = str(self._values["data_cache"])
+        return os.path.abspath(os.path.expanduser(named)) if named else os.path.join(self.cache, "data")
+
+    @property
+    def own_data_folder(self) -> str:
+        """Where a user's own runs share data sets, fetched with what that user may read."""
+        return os.path.join(self.data_folder, "own")
+
+    @property
+    def data_bytes(self) -> int:
+        """To how much of it what no job uses is removed."""
+        return int(self._values["data_cache_mb"] * 1_000_000)
 
     def __getitem__(self, name: str) -> Any:
         """The value of a setting by its name."""

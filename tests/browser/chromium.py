@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.http_server import PASSWORD
+from tests.support.http_server import PASSWORD
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the page is not tested in a browser; enable that with: make browser"
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page, Playwright
 
-    from tests.acceptance.http_server import Server
+    from tests.support.http_server import Server
 
 OPTIONS = (
     "--no-sandbox",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,12 +13,7 @@ import pytest
 from pailot.testing.runs import PATIENCE
 from tests.support.http_server import PASSWORD, Server, job
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="the page is not tested in a browser; enable that with: make browser"
-)
-CHROMIUM = shutil.which("chromium")
-if CHROMIUM is None:
-    pytest.skip("the page is not tested in a browser; enable that with: make browser", allow_module_level=True)
+from .chromium import CHROMIUM, browser_page, playwright
 
 AXE = Path(__file__).parents[2] / "page-vendor" / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -31,16 +24,6 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-OPTIONS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-PAGE_PATIENCE = 30  # seconds in which the page shows what it is told; a browser on a busy machine is slow
 CANARIES = (
     "<img src=x onerror=\"document.title='stolen'\">",
     "<script>document.title='stolen'</script>",
@@ -58,30 +41,17 @@ def server() -> Iterator[Server]:
         assert "defect" not in started.log.read_text()
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
-def page(request: pytest.FixtureRequest, server: Server) -> Iterator[Page]:
-    """A page that is logged in; nothing may be written to its console, and nothing may be refused by its policy."""
-    with playwright.sync_playwright() as started, tempfile.TemporaryDirectory() as profile:
-        context = started.chromium.launch_persistent_context(
-            profile, executable_path=CHROMIUM, headless=True, args=list(OPTIONS), color_scheme=request.param
-        )
-        context.set_default_timeout(PAGE_PATIENCE * 1000)
-        made = context.new_page()
-        wrong: list[str] = []
-        made.on("pageerror", lambda error: wrong.append(str(error)))
-        made.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-        hosts: set[str] = set()
-        made.on("request", lambda sent: hosts.add(re.sub(r"^(\w+://[^/]*).*", r"\1", sent.url)))
-        made.goto(f"{server.url}/login?next=/jobs")
-        made.fill("input[name=username]", "admin")
-        made.fill("input[name=password]", PASSWORD)
-        made.keyboard.press("Enter")
-        made.wait_for_selector("header.top")
+@pytest.fixture(scope="module")
+def page(server: Server) -> Iterator[Page]:
+    with browser_page(server) as made:
         yield made
-        # The browser itself tells of requests that were refused, or broke when a test killed the server.
-        assert not [each for each in wrong if not each.startswith("Failed to load resource")]
-        assert {each for each in hosts if not each.startswith(("data:", "blob:"))} == {server.url}
-        context.close()
+
+
+@pytest.fixture(params=["light", "dark"])
+def themed(request: pytest.FixtureRequest, page: Page) -> Iterator[Page]:
+    page.emulate_media(color_scheme=request.param)
+    yield page
+    page.emulate_media(color_scheme="light")
 
 
 def test_from_a_waiting_job_to_the_one_that_holds_what_it_needs(page: Page, server: Server) -> None:
@@ -175,7 +145,7 @@ def test_a_revoked_session_asks_for_the_password_and_loses_nothing(page: Page, s
     assert "# kept text" in page.locator(".editor .cm-content").inner_text()
 
 
-@pytest.mark.parametrize("path", ["/jobs", "/submit", "/cluster", "/account", "/admin", "/alerts"])
+@pytest.mark.parametrize("path", ["/jobs", "/submit", "/cluster", "/library", "/account", "/admin", "/alerts"])
 def test_every_view_at_the_width_of_a_telephone(page: Page, server: Server, path: str) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto(f"{server.url}{path}")
@@ -186,17 +156,28 @@ def test_every_view_at_the_width_of_a_telephone(page: Page, server: Server, path
 
 TABS = ("tasks", "logs", "timeline", "usage", "file", "plan", "events")
 VIEWS = ("/jobs?all=1", "/jobs/admin~seen", *(f"/jobs/admin~seen/{tab}" for tab in TABS))
-OTHER_VIEWS = ("/submit", "/cluster", "/account", "/admin", "/alerts")
+OTHER_VIEWS = (
+    "/submit",
+    "/cluster",
+    "/library",
+    "/library?edit=1",
+    "/account",
+    *(f"/admin/{each}" for each in ("users", "groups", "clusters", "storages")),
+    "/alerts",
+)
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe is not installed; enable that with: cd page-vendor && npm ci")
-def test_every_view_is_accessible(page: Page, server: Server) -> None:
-    """Check 23: axe finds nothing serious or critical, wide and narrow; the fixture gives light and dark."""
+def test_every_view_is_accessible(themed: Page, server: Server) -> None:
+    """Check 23: axe finds nothing serious or critical, wide and narrow, light and dark."""
     if server.get("/jobs/admin~seen").status == 404:
         server.run(job("seen", "echo seen"))
     found: list[tuple[str, int, str]] = []
     # axe measures with inline styles, which the page's policy refuses and the console tells. So it has a tab of its own.
-    with page.context.new_page() as other:
+    with themed.context.new_page() as other:
+        other.emulate_media(
+            color_scheme="dark" if themed.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") else "light"
+        )
         for width in (1280, 390):
             other.set_viewport_size({"width": width, "height": 800})
             for path in (*VIEWS, *OTHER_VIEWS):
@@ -217,7 +198,7 @@ def test_the_first_load_and_the_editor_are_small(page: Page, server: Server) -> 
     for path, waited in (("/jobs", "main .chips"), ("/submit?from=example", ".editor .cm-content")):
         sent: list[Any] = []
         with page.context.new_page() as other:
-            other.on("requestfinished", sent.append)
+            other.on("requestfinished", lambda each, sent=sent: sent.append(each))  # a built-in cannot be marked by Playwright
             other.route("**/page/**", lambda route: route.continue_())  # routed requests bypass the browser's cache
             other.goto(f"{server.url}{path}")
             other.wait_for_selector(waited)
@@ -384,3 +365,76 @@ def test_from_login_to_stop_by_keyboard_alone(page: Page, server: Server) -> Non
     page.wait_for_selector(".state.stopped")
     page.keyboard.press("c")
     page.wait_for_selector(".editor .cm-content")
+
+
+def test_an_administrator_keeps_users_groups_clusters_and_storages(page: Page, server: Server) -> None:
+    mark = f"{id(page) % 100000}"
+    page.goto(f"{server.url}/admin/clusters")
+    page.click("main > p > button:has-text('Add')")
+    page.fill("form [name=name]", f"lab{mark}")
+    page.fill("form [name=cpu]", "1")
+    page.click("form button.main")
+    page.wait_for_selector(f".grid :text-is('lab{mark}')")
+    page.goto(f"{server.url}/admin/users")
+    page.click("main > p > button:has-text('Add')")
+    page.fill("form [name=username]", f"ann{mark}")
+    page.fill("form [name=password]", PASSWORD)
+    page.check(f"form [value=lab{mark}]")
+    page.click("form button.main")
+    page.wait_for_selector(f".grid [role=row]:has-text('ann{mark}'):has-text('lab{mark}')")
+    page.click(f"button[aria-label='Change ann{mark}']")
+    page.fill("form [name=email]", "ann@lab.example")
+    page.click("form button.main")
+    page.wait_for_selector("text=ann@lab.example")
+    assert server.get(f"/users/ann{mark}").json["virtualCluster"] == ["default", f"lab{mark}"]
+    page.goto(f"{server.url}/admin/storages")
+    page.click("main > p > button:has-text('Add')")
+    page.fill("form [name=name]", f"nas{mark}")
+    page.fill("form [name=data]", '{"address": "nas.example", "path": "/data"}')
+    page.click("form button.main")
+    page.wait_for_selector(f".grid :text-is('nas{mark}')")
+    page.goto(f"{server.url}/admin/groups")
+    page.click("main > p > button:has-text('Add')")
+    page.fill("form [name=groupname]", f"team{mark}")
+    page.check(f"form [name=storage][value=nas{mark}]")
+    page.check(f"form [name=member][value=ann{mark}]")
+    page.click("form button.main")
+    page.wait_for_selector(f".grid [role=row]:has-text('team{mark}'):has-text('ann{mark}')")
+    assert f"nas{mark}" in server.get(f"/users/ann{mark}").json["storageConfig"]
+    for tab, name in (("groups", "team"), ("storages", "nas"), ("users", "ann"), ("clusters", "lab")):
+        page.goto(f"{server.url}/admin/{tab}")
+        page.click(f"button[aria-label='Delete {name}{mark}']")
+        page.click("dialog button.danger")
+        page.wait_for_selector(f".grid :text-is('{name}{mark}')", state="detached")
+
+
+def test_a_token_is_shown_once_and_revoked_by_its_id(page: Page, server: Server) -> None:
+    note = f"nightly-{id(page)}"
+    page.goto(f"{server.url}/account")
+    page.fill("[name=note]", note)
+    page.click("form:has([name=note]) button")
+    token = page.locator(".panel .copy code").first.inner_text()
+    assert server.get("/jobs?limit=1", token).status == 200
+    page.reload()
+    page.wait_for_selector(f"[role=row]:has-text('{note}')")
+    assert token not in page.content()
+    page.click(f"[role=row]:has-text('{note}') button")
+    page.wait_for_selector(f"[role=row]:has-text('{note}')", state="detached")
+    assert server.get("/jobs?limit=1", token).status == 401
+
+
+def test_keys_are_completed_and_explained_from_the_schema(page: Page, server: Server) -> None:
+    with page.expect_response(lambda answer: answer.url.endswith("/schema")):
+        page.goto(f"{server.url}/submit?from=example")
+    page.wait_for_selector(".editor .cm-content")
+    page.click(".editor .cm-line:has-text('instances')")
+    page.keyboard.press("End")
+    page.keyboard.type("\ntaskRet")
+    page.wait_for_selector(".editor .cm-tooltip-autocomplete li:has-text('taskRetryCount')")
+    page.wait_for_timeout(150)  # what is offered is accepted a moment after it is shown
+    page.keyboard.press("Enter")
+    page.keyboard.type("2")
+    page.wait_for_selector(".editor .cm-line:has-text('taskRetryCount: 2')")
+    page.hover(".editor .cm-line:has-text('instances') span >> nth=0")
+    page.wait_for_selector(".editor .about b:text-is('instances')")
+    page.wait_for_selector("text=No problems.")

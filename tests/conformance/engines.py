@@ -38,6 +38,37 @@ def slurm() -> EngineUnderTest:
     return EngineUnderTest("slurm", environment=environment, addresses=r"[0-9.]+")
 
 
+def kubernetes(image: str = "python", **settings: str) -> EngineUnderTest:
+    """Three real nodes; nothing of a run may be left in the cluster."""
+    from ..parts.kubernetes.cluster import cluster
+    from ..parts.kubernetes.images import NAMES
+
+    lab = cluster(3)
+
+    def left() -> list[str]:
+        kinds = (
+            "/apis/batch/v1/namespaces/default/jobs",
+            "/api/v1/namespaces/default/pods",
+            "/api/v1/namespaces/default/secrets",
+        )
+        found = [each for kind in kinds for each in (lab.get(kind) or {"items": []})["items"]]
+        return [each["metadata"]["name"] for each in found]
+
+    return EngineUnderTest(
+        "kubernetes",
+        NAMES[image],
+        {**lab.environment, **settings},
+        addresses=r"[0-9.]+",
+        sees_our_files=False,
+        left=left,
+    )
+
+
+def kubernetes_not_root() -> EngineUnderTest:
+    """The image has a user of its own, and the pods obey Pod Security 'restricted'."""
+    return kubernetes("user", PAILOT_KUBERNETES_RESTRICTED="yes")
+
+
 def openpai() -> EngineUnderTest:
     """Another Pailot, with a server of its own that lasts as long as the tests."""
     import atexit
@@ -65,5 +96,7 @@ ENGINES: dict[str, Callable[[], EngineUnderTest]] = {
     "docker": docker,
     "podman": podman,
     "slurm": slurm,
+    "kubernetes": kubernetes,
+    "kubernetes-not-root": kubernetes_not_root,
     "openpai": openpai,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
     from typing import Any
 
@@ -123,7 +123,7 @@ class _Options:
             raise _Unusual("too many")
 
 
-def _converted(text: str, details: dict[str, Any]) -> Any:
+def _converted(text: str, details: Mapping[str, Any]) -> Any:
     convert: Callable[[str], Any] = details.get("type", str)
     try:
         value = convert(text)

@@ -7,6 +7,7 @@ import os
 from ..client.errors import NotFound, Refused
 from ..errors import PailotError
 from ..loading.named_files import forgotten_files
+from ..protocol.references import is_reference, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +39,17 @@ def send(
         client.delete(f"{client.user}~{name}")
         answer = client.submit_job(text, code=code, after=after)
     return str(answer.get("name") or name), [str(each) for each in answer.get("warnings") or ()]
+
+
+def library_of(client: Client, reference: str) -> tuple[str, str] | None:
+    """A prerequisite of the server's library; the job that is sent names it, and the server puts it in."""
+    if not is_reference(reference):
+        return None
+    try:
+        found = client.library_entry(*split(reference))
+    except NotFound:
+        return None  # it has none of that name, or no library at all
+    return found["text"], f"{client.server}: {reference}"
 
 
 def check_followers(client: Client, after: Sequence[str]) -> None:

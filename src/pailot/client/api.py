@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from urllib.parse import quote, urlencode
 
 from ..progress import Meter
 from ..values import Value
@@ -88,15 +89,25 @@ class Client:
 
     def login(self, username: str, password: str, expiration: float | None = None) -> dict[str, Any]:
         """Exchange a password for a token, which this client uses from now on."""
-        body: dict[str, Any] = {"username": username, "password": password}
+        body: dict[str, object] = {"username": username, "password": password}
         if expiration is not None:
             body["expiration"] = int(expiration)
         try:
-            answer: dict[str, Any] = self._json("POST", "/authn/basic/login", body)
+            answer = self._json("POST", "/authn/basic/login", body)
         except Refused as error:  # OpenPAI returns 400 for a wrong password
             if error.code in ("IncorrectPasswordError", "NoUserError"):
                 raise Denied(error.message, error.status, error.code) from None
             raise
+        self.http.token, self._user = answer["token"], answer["user"]
+        return answer
+
+    def authn(self) -> dict[str, Any]:
+        """How users log in: `password`, and `signInWith`, the name of an identity provider; OpenPAI tells neither."""
+        return self._get("/authn/info")
+
+    def login_by_grant(self, grant: str, verifier: str) -> dict[str, Any]:
+        """Exchange the end of a sign-in for a token, which this client uses from now on."""
+        answer: dict[str, Any] = self._json("POST", "/authn/oidc/token", {"grant": grant, "verifier": verifier})
         self.http.token, self._user = answer["token"], answer["user"]
         return answer
 
@@ -142,15 +153,14 @@ class Client:
         unix_user: str = "",
     ) -> dict[str, Any]:
         """Answers what the server says to it: `message`, and `warnings` of what follows from it."""
-        body: dict[str, Any] = {"username": username, "password": password, "admin": admin, "extension": {}}
+        body: dict[str, object] = {"username": username, "password": password, "admin": admin, "extension": {}}
         if email:
             body["email"] = email
         if virtual_clusters:
             body["virtualCluster"] = list(virtual_clusters)
         if unix_user:
             body["unixUser"] = unix_user
-        answer: dict[str, Any] = self._json("POST", "/users", body)
-        return answer
+        return self._json("POST", "/users", body)
 
     def update_user(self, username: str, **data: Any) -> None:
         """Change `email`, `virtualCluster`, `admin`, `password`, `unixUser` or `extension`; for admins."""
@@ -173,8 +183,7 @@ class Client:
         self._json("DELETE", f"/virtual-clusters/{_part(name)}")
 
     def storages(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._get("/storages")["storages"]
-        return found
+        return list(self._get("/storages")["storages"])
 
     # Jobs
 
@@ -213,6 +222,37 @@ class Client:
         """Who did what on the server, the newest first; for administrators."""
         return self._list(f"/audit{_query({key: value for key, value in query.items() if value})}")
 
+    def usage(self, job: str) -> list[dict[str, Any]]:
+        """What each task of a job uses now, its peaks, and what it asked for."""
+        found: list[dict[str, Any]] = self._get(f"/jobs/{_part(job)}/usage")["tasks"]
+        return found
+
+    def library(self, words: str = "", kind: str = "") -> Iterator[dict[str, Any]]:
+        """What the server's library holds: of each name the newest version."""
+        offset = 0
+        while True:
+            query = {"q": words, "type": kind, "offset": offset, "limit": 200}
+            page = self._get(f"/library{_query({key: value for key, value in query.items() if value})}")
+            yield from page["data"]
+            offset += len(page["data"])
+            if not page["data"] or offset >= page["totalCount"]:
+                return
+
+    def library_entry(self, name: str, version: str = "") -> dict[str, Any]:
+        """An entry of the library with its `text`, its `versions` and where its `content` lies."""
+        return self._get(_entry_path(name, version))
+
+    def put_library_entry(self, name: str, text: str, *, replace: bool = False, owner: str = "") -> dict[str, Any]:
+        """Keep a file in the library under its name and version."""
+        query = {"replace": "true" if replace else "", "owner": owner}
+        path = _entry_path(name) + _query({key: value for key, value in query.items() if value})
+        made: dict[str, Any] = self._request("PUT", path, text.encode(), {"Content-Type": "text/yaml"}).json()
+        return made
+
+    def remove_library_entry(self, name: str, version: str = "") -> None:
+        """Remove one version, or a name with all its versions."""
+        self._json("DELETE", _entry_path(name, version))
+
     def why(self, job: str) -> dict[str, Any]:
         """`lines` that say why a job is in the state it is in."""
         return self._get(f"/jobs/{_part(job)}/why")
@@ -223,8 +263,7 @@ class Client:
 
     def events(self, job: str) -> list[dict[str, Any]]:
         """What OpenPAI calls events."""
-        found: list[dict[str, Any]] = self._get(f"/jobs/{_part(job)}/events")["data"]
-        return found
+        return list(self._get(f"/jobs/{_part(job)}/events")["data"])
 
     def task(self, job: str, attempt: int, role: str, index: int) -> dict[str, Any]:
         """A task with all its attempts, the newest first."""
@@ -237,7 +276,7 @@ class Client:
 
     def rerun(self, job: str, *, name: str | None = None, secrets: Mapping[str, str] | None = None) -> str:
         """Submit the same job again under another name; return that name."""
-        body: dict[str, Any] = {}
+        body: dict[str, object] = {}
         if name:
             body["name"] = name
         if secrets:
@@ -482,10 +521,11 @@ class Client:
         found: list[dict[str, Any]] = self._request("GET", path).json()
         return found
 
-    def _json(self, method: str, path: str, body: Any = None) -> Any:
+    def _json(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         data = None if body is None else json.dumps(body).encode()
         reply = self._request(method, path, data, {"Content-Type": "application/json"} if data is not None else None)
-        return reply.json() if reply.body else {}
+        found: dict[str, Any] = reply.json() if reply.body else {}
+        return found
 
     def _request(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Reply:
         return self.http.request(method, V2 + path, body, headers)
@@ -519,16 +559,16 @@ def _says_final(event: Event) -> bool:
         return False
 
 
+def _entry_path(name: str, version: str = "") -> str:
+    return f"/library/{_part(name)}" + (f"/{_part(version)}" if version else "")
+
+
 def _part(text: str) -> str:
     """A name as a part of a path."""
-    from urllib.parse import quote
-
     return quote(text, safe="~")
 
 
 def _query(values: Mapping[str, Any]) -> str:
-    from urllib.parse import urlencode
-
     given = {
         name: ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
         for name, value in values.items()

@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 import re
 from base64 import b64encode
+from hashlib import sha256
 from netrc import NetrcParseError, netrc
+from shutil import disk_usage
+from threading import Event
+from urllib.error import HTTPError
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from ..install_lines import install_line
 from ..progress import size as words
+from ..values import Value
 from . import filesystems
 from .addresses import NotAllowed
 from .location import Location, ProvideError, Unreachable
@@ -17,7 +23,6 @@ from .rules import OWN_MACHINE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from threading import Event
     from typing import Any, BinaryIO
 
     from ..progress import Meter
@@ -33,15 +38,44 @@ THREADS = 8
 CHUNK = 1024 * 1024
 BLOCK = 8 * 1024 * 1024
 """What is asked of a bucket at once."""
+_NEVER_SEEN = (0, 0, 0)
 _RANGE = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)\Z", re.ASCII)
+
+
+class CachedCopy(Value):
+    """What is known of a copy in the cache: its sum, by what its source is asked whether it changed, and how it looked here."""
+
+    sha256: str = ""
+    """Empty for a folder."""
+    etag: str | None = None
+    modified: str | None = None
+    mark: str | None = None
+    """Of a bucket's content."""
+    look: tuple[int, int, int] = _NEVER_SEEN
+    """Size, time of change and number of our file: when it looks otherwise, it is not what was fetched."""
+    fetched: float = 0.0
+
+    def to_json(self) -> dict[str, object]:
+        return dict(self.__dict__)
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> CachedCopy:
+        """What `to_json` made; KeyError or TypeError if it is something else."""
+        size, changed, number = found["look"]
+        return cls(
+            found["sha256"],
+            found.get("etag"),
+            found.get("modified"),
+            found.get("mark"),
+            (size, changed, number),
+            found["fetched"],
+        )
 
 
 def room_for(size: int | None, place: str, source: Location) -> None:
     """Refuse what the disk cannot hold, before the first byte of it."""
     if not size:
         return
-    from shutil import disk_usage
-
     free = disk_usage(os.path.dirname(place)).free
     if free < size:
         raise source.error(
@@ -51,8 +85,6 @@ def room_for(size: int | None, place: str, source: Location) -> None:
 
 def pour(stream: BinaryIO, target: BinaryIO | None, count: Callable[[int], None] = lambda _: None) -> str:
     """Copy a stream; its SHA-256 sum."""
-    from hashlib import sha256
-
     digest = sha256()
     while chunk := stream.read(CHUNK):
         digest.update(chunk)
@@ -74,11 +106,10 @@ def _write(target: BinaryIO, chunk: bytes) -> None:
 
 
 def from_http(
-    source: Location, part: str, kept: Mapping[str, Any], meter_of: MeterOf, rules: Rules = OWN_MACHINE
-) -> dict[str, Any] | None:
+    source: Location, part: str, kept: CachedCopy | None, meter_of: MeterOf, rules: Rules = OWN_MACHINE
+) -> CachedCopy | None:
     """A file of a web server; None if the one that is kept is still right. A download that breaks off is continued."""
     from http.client import HTTPException
-    from urllib.error import HTTPError
 
     try:
         with open(part, "wb") as stream:
@@ -102,17 +133,16 @@ def from_http(
         raise source.failure(getattr(error, "reason", None) or error, Unreachable) from None
 
 
-def _download(source: Location, stream: BinaryIO, kept: Mapping[str, Any], meter_of: MeterOf, rules: Rules) -> dict[str, Any]:
-    from hashlib import sha256
+def _download(source: Location, stream: BinaryIO, kept: CachedCopy | None, meter_of: MeterOf, rules: Rules) -> CachedCopy:
     from http.client import HTTPException
 
     digest, done, total, meter = sha256(), 0, None, None
     furthest = 0
-    notes: dict[str, Any] = {}
+    made = CachedCopy()
     left = CONTINUED
     open_address = _opener(rules)
     while True:
-        with open_address(_request(source, kept, done, notes.get("etag")), timeout=TIMEOUT_SECONDS) as answer:
+        with open_address(_request(source, kept, done, made.etag), timeout=TIMEOUT_SECONDS) as answer:
             if done and not _goes_on(answer, done):
                 stream.seek(0)
                 stream.truncate()
@@ -120,7 +150,7 @@ def _download(source: Location, stream: BinaryIO, kept: Mapping[str, Any], meter
             if not done:
                 length = answer.headers.get("Content-Length")
                 total = None if length is None else int(length)
-                notes = {"etag": answer.headers.get("ETag"), "modified": answer.headers.get("Last-Modified")}
+                made = CachedCopy(etag=answer.headers.get("ETag"), modified=answer.headers.get("Last-Modified"))
                 room_for(total, stream.name, source)
                 meter = meter_of(total)
             assert meter is not None
@@ -139,7 +169,7 @@ def _download(source: Location, stream: BinaryIO, kept: Mapping[str, Any], meter
             if total is not None and done > total:
                 raise source.error(f"the server sent {done} bytes, {total} were announced")
             meter.end()
-            return {"sha256": digest.hexdigest(), **notes}
+            return made.replace(sha256=digest.hexdigest())
         left = CONTINUED if done > furthest else left - 1  # a server that begins anew each time brings us no further
         furthest = max(furthest, done)
         if not left or not done:
@@ -163,9 +193,8 @@ def _goes_on(answer: Any, done: int) -> bool:
     return answer.status == 206 and found is not None and int(found[1]) == done
 
 
-def _request(source: Location, kept: Mapping[str, Any], done: int, etag: str | None) -> Any:
+def _request(source: Location, kept: CachedCopy | None, done: int, etag: str | None) -> Any:
     """With `https://user:password@host`, or a line of the user's .netrc, as a header; asking only for what is not here."""
-    from urllib.parse import unquote, urlsplit, urlunsplit
     from urllib.request import Request
 
     parts = urlsplit(source.uri)
@@ -179,10 +208,10 @@ def _request(source: Location, kept: Mapping[str, Any], done: int, etag: str | N
         if etag and not etag.startswith("W/"):
             request.add_header("If-Range", etag)
         return request
-    if kept.get("etag"):
-        request.add_header("If-None-Match", kept["etag"])
-    if kept.get("modified"):
-        request.add_header("If-Modified-Since", kept["modified"])
+    if kept is not None and kept.etag:
+        request.add_header("If-None-Match", kept.etag)
+    if kept is not None and kept.modified:
+        request.add_header("If-Modified-Since", kept.modified)
     return request
 
 
@@ -202,8 +231,8 @@ def _from_netrc(host: str) -> str:
 
 
 def from_store(
-    source: Location, part: str, kept: Mapping[str, Any], meter_of: MeterOf, rules: Rules = OWN_MACHINE
-) -> dict[str, Any] | None:
+    source: Location, part: str, kept: CachedCopy | None, meter_of: MeterOf, rules: Rules = OWN_MACHINE
+) -> CachedCopy | None:
     """A file or a folder behind a driver of fsspec; None if what is kept is still right."""
     try:
         import fsspec  # noqa: F401  # is it there?
@@ -213,7 +242,7 @@ def from_store(
     try:
         files, path = filesystems.connect(source.uri, rules)
         found, mark = filesystems.look(files, path, source.uri)
-        if kept.get("mark") == mark:
+        if kept is not None and kept.mark == mark:
             return None
         if isinstance(found, int):
             room_for(found, part, source)
@@ -221,10 +250,10 @@ def from_store(
             with open(part, "wb") as target:
                 digest = _file(files, path, found, target, meter)
             meter.end()
-            return {"sha256": digest, "mark": mark}
+            return CachedCopy(digest, mark=mark)
         room_for(found.size, part, source)
         _folder(files, found, part, meter_of(found.size))
-        return {"sha256": "", "mark": mark}
+        return CachedCopy(mark=mark)
     except OSError as error:
         if error.filename is not None and str(error.filename).startswith(part):
             raise  # our own file
@@ -247,16 +276,15 @@ def _file(files: Any, path: str, size: int, target: BinaryIO, meter: Meter, quit
         return pour(stream, target, count)
 
 
-def _folder(files: Any, listing: filesystems.Listing, part: str, meter: Meter) -> None:
+def _folder(files: Any, listing: filesystems.StoredFolder, part: str, meter: Meter) -> None:
     """Several at a time: a bucket is slow for one request, and serves many at once."""
     from concurrent.futures import ThreadPoolExecutor
-    from threading import Event
 
     for folder in {"", *listing.folders, *(os.path.dirname(each.below) for each in listing.files)}:
         os.makedirs(os.path.join(part, folder), exist_ok=True)
     quit = Event()
 
-    def bring(entry: filesystems.Entry) -> None:
+    def bring(entry: filesystems.StoredFile) -> None:
         if quit.is_set():
             return
         try:

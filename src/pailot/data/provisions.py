@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 import re
 import stat
+import subprocess
 from fcntl import LOCK_EX, flock
+from hashlib import sha256
 from json import dump, load
+from shutil import copy2, which
 from time import time
 
+from ..client.ignore import walk
 from ..progress import Meter
 from ..protocol.templates import replace_secrets
 from ..runfolder import layout
 from ..runfolder.careful_files import make_folders
 from ..runfolder.removing import remove_tree
 from .addresses import parse
-from .download import from_http, from_store, pour
+from .download import CachedCopy, from_http, from_store, pour
 from .folders import may_read, open_file, whoever_we_are
 from .location import Location, ProvideError, Unreachable
 from .rules import OWN_MACHINE, WEB
@@ -23,7 +27,6 @@ from .rules import OWN_MACHINE, WEB
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import Any
 
     from ..planning import Plan, Provision, RolePlan
     from ..progress import Progress
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from .rules import Rules
 
 NO_SECRETS: Mapping[str, str] = {}
+NOTHING_SHARED: Mapping[tuple[str, str], str] = {}
 IGNORE_FILE = ".pailotignore"
 _LONGEST_NAME = 200
 _VARIABLE = re.compile(r"\$(?:\{(PAI_\w+)\}|(PAI_\w+))", re.ASCII)
@@ -44,18 +48,21 @@ def provide(
     secrets: Mapping[str, str] = NO_SECRETS,
     cwd: str = "",
     rules: Rules = OWN_MACHINE,
+    shared: Mapping[tuple[str, str], str] = NOTHING_SHARED,
 ) -> dict[str, dict[str, str]]:
     """Fetch what the roles ask for and make the job's ssh key: for each role, the paths by variable.
 
     `secrets` are those that addresses refer to, by reference. Relative paths start from `cwd`. Code is brought by `bring_code`,
-    once the working directories are there.
+    once the working directories are there. `shared` are the paths of data sets that lie here already, by label and address.
     """
     fetched: dict[tuple[str, str], str] = {}
     provided: dict[str, dict[str, str]] = {}
     for role in plan.roles.values():
         paths = provided[role.name] = {}
         for each in role.provisions:
-            if each.kind == "fetch":
+            if each.kind == "fetch" and (each.shared, each.source) in shared:
+                paths[each.variable] = shared[each.shared, each.source]
+            elif each.kind == "fetch":
                 source = _source(role, each, secrets)
                 wanted = source.uri, each.sha256
                 if wanted not in fetched:
@@ -176,8 +183,6 @@ def _fetch(
     source.check(rules)
     if source.local:
         return _check_local(source, source.path(cwd, rules), wanted, rules)
-    from hashlib import sha256
-
     place = os.path.join(cache, "fetch", sha256(source.uri.encode()).hexdigest())
     target = os.path.join(place, _file_name(source.shown))
     asked = time()
@@ -186,9 +191,9 @@ def _fetch(
         lock = _lock(f"{place}.lock")
         try:
             kept = _kept(place, target)
-            if kept and (kept["sha256"] == wanted if wanted else kept["fetched"] >= asked):
+            if kept is not None and (kept.sha256 == wanted if wanted else kept.fetched >= asked):
                 return target  # just what is needed, or brought while we waited
-            _bring(source, wanted, place, target, {} if wanted else kept, lambda total: Meter(what, total, tell), rules)
+            _bring(source, wanted, place, target, None if wanted else kept, lambda total: Meter(what, total, tell), rules)
         finally:
             os.close(lock)
     except OSError as error:
@@ -213,7 +218,7 @@ def _check_local(source: Location, path: str, wanted: str, rules: Rules) -> str:
 
 
 def _bring(
-    source: Location, wanted: str, place: str, target: str, kept: Mapping[str, Any], meter_of: MeterOf, rules: Rules
+    source: Location, wanted: str, place: str, target: str, kept: CachedCopy | None, meter_of: MeterOf, rules: Rules
 ) -> None:
     """Fetch into the cache, all or nothing; an old copy stays if it is still right, or if the source cannot be reached."""
     part = f"{place}.part"
@@ -223,17 +228,16 @@ def _bring(
         if news is None:
             return
         if wanted:
-            _check_sum(source, news["sha256"], wanted)
+            _check_sum(source, news.sha256, wanted)
         if os.path.isfile(part):
             os.chmod(part, 0o444)  # many tasks read it
         make_folders(place)
         if os.path.isdir(part) or os.path.isdir(target):
             _remove(target)
         os.rename(part, target)
-        news.update(_look(target), fetched=time())
-        _write_notes(place, news)
+        _write_notes(place, news.replace(look=_look(target), fetched=time()))
     except Unreachable:
-        if not kept:
+        if kept is None:
             raise
     finally:
         _remove(part)
@@ -259,24 +263,24 @@ def _lock(file: str) -> int:
     return descriptor
 
 
-def _kept(place: str, target: str) -> dict[str, Any]:
+def _kept(place: str, target: str) -> CachedCopy | None:
     """What is known about the copy in the cache, if it still is as it was brought."""
     try:
         with open(f"{place}.json", encoding="utf-8") as stream:
-            notes: dict[str, Any] = load(stream)
-        return notes if notes["look"] == _look(target)["look"] else {}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
+            kept = CachedCopy.from_json(load(stream))
+        return kept if kept.look == _look(target) else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
-def _look(target: str) -> dict[str, object]:
+def _look(target: str) -> tuple[int, int, int]:
     found = os.stat(target)
-    return {"look": [found.st_size, found.st_mtime_ns, found.st_ino]}
+    return found.st_size, found.st_mtime_ns, found.st_ino
 
 
-def _write_notes(place: str, notes: Mapping[str, Any]) -> None:
+def _write_notes(place: str, notes: CachedCopy) -> None:
     with open(f"{place}.json.part", "w", encoding="utf-8") as stream:
-        dump(notes, stream)
+        dump(notes.to_json(), stream)
     os.replace(f"{place}.json.part", f"{place}.json")
 
 
@@ -296,13 +300,9 @@ def _ssh_key(attempt_folder: str, comment: str) -> str:
     path = os.path.join(attempt_folder, layout.SSH, "id_ed25519")
     if os.path.exists(f"{path}.pub"):
         return path
-    from shutil import which
-
     program = which("ssh-keygen")
     if program is None:
         raise ProvideError("ssh between tasks needs ssh-keygen; install it (openssh-client on Debian and Ubuntu)")
-    import subprocess
-
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     command = [program, "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", path]
     made = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
@@ -336,10 +336,6 @@ def _show_entries(work: str, name: str) -> None:
 
 def _copy_into(work: str, path: str, name: str, never: set[tuple[int, int]]) -> None:
     """Copy a tree, with links as links; sockets, devices and FIFOs are no code."""
-    from shutil import copy2
-
-    from ..client.ignore import walk
-
     root = os.path.realpath(path)
     if _identity(root) in never:
         return

@@ -31,6 +31,9 @@ def document(context: LaunchContext) -> list[Any]:
         None
         if rules is OWN_MACHINE
         else (rules.server, rules.schemes, rules.folders, rules.addresses, rules.private, rules.credentials),
+        context.data_folder,
+        context.data_bytes,
+        context.data_user,
     ]
 
 
@@ -38,6 +41,7 @@ def context_of(found: list[Any]) -> LaunchContext:
     """The context that a document holds."""
     (
         cwd, work_dir, environment, secrets, logins, hidden, cache, home, sandbox, rotate_bytes, code, source, run_as, rules,
+        *data,
     ) = found  # fmt: skip
     return LaunchContext(
         cwd,
@@ -54,6 +58,7 @@ def context_of(found: list[Any]) -> LaunchContext:
         source,
         run_as,
         OWN_MACHINE if rules is None else _rules_of(*rules),
+        *data,
     )
 
 

@@ -56,6 +56,12 @@ class LaunchContext(Value):
     """The Unix user whose processes the tasks are to be; empty for our own. An engine that cannot do so refuses."""
     rules: Rules = OWN_MACHINE
     """What the job may open: everything on a user's own machine, little on a server."""
+    data_folder: str = ""
+    """Where data sets of the library lie that jobs of this machine share; empty: each job's user has copies."""
+    data_bytes: int = 0
+    """To how much of it what no job uses is removed."""
+    data_user: str = ""
+    """The Unix user who fetches into it; empty for our own."""
 
     def __repr__(self) -> str:
         return f"LaunchContext(cwd={self.cwd!r}, home={self.home!r}, {len(self.secrets)} secrets)"

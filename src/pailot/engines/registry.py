@@ -27,6 +27,7 @@ BUILT_IN = {
     "local": Entry("pailot.engines.local.engine:LocalEngine", known_traits.LOCAL),
     "docker": Entry("pailot.engines.docker.engine:DockerEngine", known_traits.DOCKER),
     "slurm": Entry("pailot.engines.slurm.engine:SlurmEngine", known_traits.SLURM),
+    "kubernetes": Entry("pailot.engines.kubernetes.engine:KubernetesEngine", known_traits.KUBERNETES),
     "openpai": Entry("pailot.engines.openpai.engine:OpenpaiEngine", known_traits.OPENPAI),
 }
 DEFAULT = "local"

@@ -24,6 +24,8 @@ class Traits(Value):
     """Tasks use the processors, memory and GPUs of this machine; else they are queued, and counted, elsewhere."""
     has_channels: bool = True
     """Inputs and outputs of a job (/ml) can be brought to its tasks and back."""
+    fits_server: bool = True
+    """A server can run its users' jobs with it."""
     unix_users: bool = False
     """Tasks can be processes of another Unix user than ours."""
 
@@ -41,6 +43,14 @@ class Traits(Value):
 LOCAL = Traits(unix_users=True)
 DOCKER = Traits(own_filesystem=True)
 SLURM = Traits(survives_launcher=True, decides_outcome=True, on_this_machine=False)
+KUBERNETES = Traits(
+    survives_launcher=True,
+    own_filesystem=True,
+    works_in_current_directory=False,
+    on_this_machine=False,
+    has_channels=False,
+    fits_server=False,
+)
 OPENPAI = Traits(
     survives_launcher=True,
     decides_outcome=True,

@@ -84,6 +84,10 @@ class WrongPassword(TeamError):
     """The password is not the user's, or there is no such user: who asks is not told which."""
 
 
+class PasswordLoginOff(Forbidden):
+    """Users log in at an identity provider only."""
+
+
 class TooManyFailures(TeamError):
     """Log-ins fail too often; `seconds` until the next one is looked at."""
 
@@ -127,7 +131,11 @@ class Accounts:
         clusters: Callable[[], Collection[str]] = lambda: (DEFAULT_CLUSTER,),
         clock: Callable[[], float] = time,
         unix_user: Callable[[str], str | None] | None = None,
+        *,
+        password_login: bool = True,
     ) -> None:
+        self.password_login = password_login
+        """Whether a password lets a user in; else an identity provider does."""
         self._store = store
         self._rows = store.accounts
         self._keys = TokenKeys(home).keys()
@@ -151,6 +159,9 @@ class Accounts:
         if self._rows.count_users():
             return None
 
+        if not self.password_login:
+            self.create_user(ADMIN, password, admin=True)
+            return None
         made = None if password else token_urlsafe(12)
         self.create_user(ADMIN, password or made or "", admin=True)
         return made
@@ -160,10 +171,14 @@ class Accounts:
     def login(self, username: str, password: str, *, address: str = "", expires_in: float = LIFE_SECONDS) -> tuple[str, Account]:
         """A browser token for who knows the password. WrongPassword, whether or not there is such a user; TooManyFailures."""
         self.check_password(username, password, address)
+        return self.login_proved(username, expires_in), self.account(username)
+
+    def login_proved(self, username: str, expires_in: float = LIFE_SECONDS) -> str:
+        """Return a browser token for a user who has proved otherwise who they are. Raises NoSuchUser."""
+        self._user(username)
         with self._store.batch():
             self._rows.remove_expired(self._clock())
-            token = self._grant(username, BROWSER, expires_in)
-        return token, self.account(username)
+            return self._grant(username, BROWSER, expires_in)
 
     def identify(self, token: str, username: str | None = None) -> Bearer:
         """Who this token belongs to; BadToken. With `username` (basic authentication) only that user's application token."""
@@ -241,7 +256,7 @@ class Accounts:
     def create_user(
         self,
         username: str,
-        password: str,
+        password: str | None,
         *,
         email: str = "",
         virtual_clusters: Sequence[str] = (),
@@ -249,13 +264,16 @@ class Accounts:
         extension: Mapping[str, Any] | None = None,
         unix_user: str | None = None,
     ) -> tuple[str, ...]:
-        """A new user; what the caller should be warned of. Conflict, BadRequest, NoSuchCluster."""
+        """A new user; what the caller should be warned of. Without a password none opens the account.
+
+        Conflict, BadRequest, NoSuchCluster.
+        """
         if not USERNAME.fullmatch(username) or not username.strip("."):
             raise BadRequest("a user name has letters, digits, '_', '.' and '-' only, at most 128")
         if username.lower() in RESERVED:
             raise BadRequest(f"no user is named {username}: /users/{username.lower()} means whoever asks; choose another name")
         _check_texts(email, unix_user)
-        hashed = self._hash(password)
+        hashed = self._hash(password) if password is not None else ""
         with self._store.batch():
             groups = [DEFAULT_GROUP, *([ADMIN_GROUP] if admin else ()), *self._groups_for(virtual_clusters)]
             names = tuple(dict.fromkeys(groups))
@@ -532,6 +550,8 @@ class Accounts:
         Whoever fails waits: with that name from that address, with that name from anywhere, and from that address with
         whatever name. Where the user has logged in before only the first counts: strangers cannot delay a user there.
         """
+        if not self.password_login:
+            raise PasswordLoginOff("passwords are not used on this server: sign in at the identity provider (pailot login)")
         now = self._clock()
         there = USERNAME.fullmatch(username) is not None
         place = f"{username}@{address}"

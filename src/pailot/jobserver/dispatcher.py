@@ -22,7 +22,7 @@ from ..userruns.run_folder import JobFolder
 from . import following, job_history, keeper_client, server_log
 from .errors import TeamError
 from .following import Followers
-from .signals import Growth, Row, Signal
+from .signals import Growth, LatestEvents, Signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Dispatcher:
         self.entries: dict[str, Entry] = {}
         self.names: dict[tuple[str, str], Entry] = {}
         self.queue = Queue(machine)
-        self.row = Row()
+        self.row = LatestEvents()
         self.link: Link | None = None
         self.links: list[Link] = []
         self.holding_back = False
@@ -146,7 +146,7 @@ class Dispatcher:
         self.on_change: Callable[[JobRecord, JobRecord | None], Callable[[], None] | None] = lambda _after, _before: None
         """Called with each change of a job; what it returns is done in the same transaction."""
         self._due = False
-        self._early: list[dict[str, object]] | None = []
+        self._early: list[Mapping[str, Any]] | None = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._plans = 0
 
@@ -376,7 +376,7 @@ class Dispatcher:
 
     # What the keeper tells
 
-    def _hear(self, _: Link, news: dict[str, Any]) -> None:
+    def _hear(self, _: Link, news: Mapping[str, Any]) -> None:
         if self._early is not None:
             self._early.append(news)  # the jobs are not all known yet
             return
@@ -590,7 +590,7 @@ class Dispatcher:
         self.decide_soon()
 
     def _spawn_finish(
-        self, entry: Entry, after: JobRecord, before: str, columns: dict[str, Any], also: Callable[[], None] | None
+        self, entry: Entry, after: JobRecord, before: str, columns: Mapping[str, Any], also: Callable[[], None] | None
     ) -> None:
         def work() -> None:
             self.store.jobs.update(after.id, **columns)

@@ -14,6 +14,7 @@ from ..runtime.processes import end_with_parent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 MODULE = "pailot.jobserver.file_process"
@@ -45,7 +46,7 @@ def main(descriptor: int) -> None:
         _say(error=f"{order['path'] or '.'}: {error.strerror}", missing=isinstance(error, FileNotFoundError))
 
 
-def _do(order: dict[str, Any]) -> None:
+def _do(order: Mapping[str, Any]) -> None:
     files = Files(order["base"], order["steps"], order["limit"])
     path = order["path"]
     if order["do"] == "describe":

@@ -5,8 +5,10 @@ from __future__ import annotations
 import array
 import fcntl
 import os
+import sys
 from contextlib import asynccontextmanager
 
+from ..engines.contract import EngineError
 from ..engines.preparation import gpus, machine
 from ..engines.registry import check, traits
 from ..library import Library
@@ -19,7 +21,8 @@ from .housekeeping import Housekeeping
 from .server_home import database, take_lock
 from .service import Team
 from .skus import from_setting, of_machine
-from .submission import Reader
+from .submission import JobReader
+from .team_library import TeamLibrary
 from .unix_users import task_environment
 
 TYPE_CHECKING = False
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from .skus import Sku
 
 _GET_FLAGS, _SET_FLAGS, _TOP_FOLDER = 0x80086601, 0x40086602, 0x00020000
+LOST_STATUS = 75
+"""Exit status of a server that another one has replaced: EX_TEMPFAIL."""
 _CLUSTER_KEYS = ("cpus", "memory_mb", "gpus", "user_jobs", "user_gpus")
 
 
@@ -41,8 +46,12 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
     `shutdown` was called with another wish before. `team.store` is the store, for accounts and lists.
     """
     check(engine)
+    if not traits(engine).fits_server:
+        raise EngineError(f"the engine {engine} runs the jobs of one user; a server cannot use it yet")
     if settings["unix_users"] and not traits(engine).unix_users:
         raise BadSetting(f"unix_users: the engine {engine} cannot run tasks as Unix users; only local can")
+    if settings["data_cache_user"] and not settings["unix_users"]:
+        raise BadSetting("data_cache_user: it is for a server with unix_users; without, all tasks are the server's own processes")
     home = settings.home
     os.makedirs(home, mode=0o700, exist_ok=True)
     jobs = os.path.join(home, "jobs")
@@ -55,17 +64,18 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
             box = SecretBox(home)
             check_key(store, box)
             store.accounts.seal_with(box)
-            library = Library(settings.library, home=home, cache=settings.cache, fresh_seconds=settings.library_cache_seconds)
+            folders = Library(settings.library, home=home, cache=settings.cache, fresh_seconds=settings.library_cache_seconds)
             team = Team(
                 settings,
                 store,
-                Reader(library),
+                JobReader(TeamLibrary(store, folders, settings)),
                 engine=engine,
                 machine=capacity(settings, engine),
                 environment=task_environment(),
             )
             team.skus, team.skus_are_set = cells(settings, engine, team.machine)
             housekeeping = Housekeeping(settings, store)
+            store.database.on_lost = _stop_at_once
             try:
                 await team.set_clusters({**clusters(settings["virtual_clusters"]), **store.accounts.clusters()})
                 await team.begin()
@@ -78,6 +88,13 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
             store.close()
     finally:
         os.close(lock)
+
+
+def _stop_at_once(reason: str) -> None:
+    """End as a crash does, which the next start is made for: another server acts now, and this one must not, not even to end."""
+    sys.stderr.write(f"pailot: {reason}\n")
+    sys.stderr.flush()
+    os._exit(LOST_STATUS)
 
 
 def _spread(folder: str) -> None:

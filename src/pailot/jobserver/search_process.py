@@ -13,6 +13,7 @@ from ..runtime.processes import end_with_parent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 MODULE = "pailot.jobserver.search_process"
@@ -37,7 +38,7 @@ def main(descriptor: int) -> None:
         pass  # the caller does not wait any more
 
 
-def _search(order: dict[str, Any]) -> None:
+def _search(order: Mapping[str, Any]) -> None:
     until = time.monotonic() + order["seconds"]
     count = looked_at = 0
     found = search(order["folder"], order["roles"], Wanted.from_json(order["wanted"]))

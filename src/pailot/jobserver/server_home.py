@@ -32,3 +32,17 @@ def take_lock(home: str) -> int:
 def database(settings: Settings) -> str:
     """Where the store is: the setting `database`, or a file in the home."""
     return str(settings["database"] or os.path.join(settings.home, DATABASE))
+
+
+def data_folder(settings: Settings) -> str:
+    """Where data sets lie that all jobs share; empty where tasks are Unix users' and no user fetches for all of them.
+
+    What a job's own Unix user has fetched is never shown to others, nor what a user's own runs have, nor, once the server's
+    credentials are used no more, what was fetched with them.
+    """
+    kind = "server-credentials" if settings["storage_credentials"] else "server"
+    if not settings["unix_users"]:
+        return os.path.join(settings.data_folder, kind)
+    if not settings["data_cache_user"]:
+        return ""
+    return os.path.join(settings.data_folder if settings["data_cache"] else os.path.join(settings.home, "cache", "data"), kind)

@@ -20,6 +20,7 @@ from urllib.parse import quote
 from ..data import server_rules
 from ..engines.contract import LaunchContext
 from ..engines.registry import traits
+from ..library.content import content_of
 from ..lifecycle.states import FINAL_JOB_STATES, WAITING
 from ..loading import shell_syntax
 from ..runfolder import layout
@@ -37,6 +38,7 @@ from . import job_history, subscriptions
 from .accounts import DEFAULT_CLUSTER
 from .alerts import Alerts, counted, seen_by
 from .batched_writer import Writer
+from .capacity_history import CapacityHistory, Use
 from .code import CodeStore, Quota
 from .dispatcher import QUEUED, SETTLING, SUBMITTED_BY, Dispatcher, Entry, log_job, request_of
 from .errors import BadRequest, Conflict, Forbidden, Invalid, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
@@ -47,8 +49,9 @@ from .models import CapacityReport, Checked, ClusterRules, ClusterUse, Holder, S
 from .notifications import Notices
 from .policy import Policy
 from .reading_pool import SMALL_TEXT, ReadingPool
+from .server_home import data_folder
 from .server_log import current_request
-from .submission import Reader, check_places, check_scripts, demand
+from .submission import JobReader, check_places, check_scripts, demand
 from .subscriptions import Watched
 from .unix_users import UnixUsers
 
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
     from typing import Any, ParamSpec, TypeVar
 
+    from ..library.entries import Entry as LibraryEntry
     from ..lifecycle.following import Predecessor
     from ..runfolder.journal import Event as JournalEvent
     from ..runfolder.log_search import Wanted
@@ -77,6 +81,11 @@ JUST_SENT_SECONDS = 3600.0
 ALL_JOBS = Watched()
 SHOWN = 200
 """Of the jobs that run, and of those that wait, at a glance."""
+LIBRARY = "library"
+"""In `more` of a record: what of the server's library the job uses."""
+MOST_COUNTED = 1_000
+"""The tasks of a job that a list of jobs counts by state."""
+COUNTS_KEPT = 10_000
 ID_LENGTH = 16
 """Of the ids that `new_id` makes."""
 
@@ -88,13 +97,14 @@ class Team:
         self,
         settings: Settings,
         store: ServerStore,
-        reader: Reader,
+        reader: JobReader,
         *,
         engine: str,
         machine: Capacity,
         environment: Mapping[str, str],
     ) -> None:
         self.settings, self.store, self.reader, self.engine = settings, store, reader, engine
+        self.library = reader.library
         self.home = settings.home
         self.policy = Policy(open_to_all=bool(settings["open"]))
         self.code = CodeStore(self.home, Quota(int(settings["code_quota_mb"] * 1_000_000), int(settings["code_quota_files"])))
@@ -111,6 +121,8 @@ class Team:
         """The kinds of cells; where they are set, jobs can name no others."""
         self.skus_are_set = False
         self._alerts = Alerts()
+        self._task_states: dict[str, Mapping[str, int]] = {}
+        """Of jobs that are over, which stays so."""
         self.floor = Dispatcher(
             settings,
             store,
@@ -122,6 +134,7 @@ class Team:
         )
         self.notices = Notices(settings, store, self.writer)
         self.floor.on_change = self.notices.of_change
+        self.history = CapacityHistory(self.home, self._use)
         self.submitted = 0
         self.closed = False
         self._local_store = store.database.kind != "postgresql"
@@ -130,10 +143,12 @@ class Team:
         """Take up everything that was left; `running_team` calls this."""
         await self.floor.begin()
         self.notices.begin()
+        self.history.begin()
 
     async def end(self) -> None:
         """Let everything go; what runs goes on without us."""
         self.closed = True
+        await self.history.end()
         await self.notices.end()
         await self.floor.end()
         self.code.close()
@@ -219,6 +234,8 @@ class Team:
         self._check_skus(prepared)
         check_places(prepared.job, plan, prepared.private.secrets, self.rules)
         self.unix.check(caller.name)
+        if self.settings["data_cache_user"] and self.unix.of(caller.name) == self.settings["data_cache_user"]:
+            raise Forbidden("tasks cannot run as the Unix user that fetches data sets for all (data_cache_user)")
 
     async def _keep(
         self, caller: Caller, prepared: Prepared, *, code: str | None, submit_from: str, after: Sequence[str] = ()
@@ -233,13 +250,22 @@ class Team:
         record = self._new_record(caller, prepared, code=code, submit_from=submit_from, follows=follows)
         sealed = prepared.sealed(self.box, record.id)
         try:
-            await self.writer.do(lambda: self.store.jobs.add(record, prepared.source, prepared.plan_text, sealed))
+            await self.writer.do(lambda: self._add(record, prepared, sealed))
         except NameTaken:
             raise Conflict(f"Job {caller.name}~{plan.name} already exists.") from None
         self.submitted += 1
         log_job("job submitted", record)
         self.floor.add(record, prepared)
         return record
+
+    def data_content(self, entry: LibraryEntry) -> list[dict[str, Any]]:
+        """Where the content of a data set lies, for each of its addresses."""
+        return content_of(entry, data_folder(self.settings))
+
+    def _add(self, record: JobRecord, prepared: Prepared, sealed: bytes | None) -> None:
+        self.store.jobs.add(record, prepared.source, prepared.plan_text, sealed)
+        if prepared.library:
+            self.library.note_uses(prepared.library, record.submitted)
 
     def _new_record(
         self,
@@ -260,6 +286,8 @@ class Team:
             more["notify"] = sorted(job.extras.notify_on)
         if plan.options.hold_on_failure_minutes:
             more["hold"] = True
+        if prepared.library:
+            more[LIBRARY] = dict(prepared.library)
         return JobRecord(
             number,
             caller.name,
@@ -329,7 +357,13 @@ class Team:
         prepared = await self.reading.read(
             caller.name,
             lambda: self.reader.prepare(
-                text, caller.name, name=chosen, secrets=secrets, with_code=record.code is not None, kept=kept
+                text,
+                caller.name,
+                name=chosen,
+                secrets=secrets,
+                with_code=record.code is not None,
+                kept=kept,
+                library=record.more.get(LIBRARY),
             ),
         )
         await self._check_scripts(caller, prepared)
@@ -490,6 +524,26 @@ class Team:
         entry = self.floor.entries.get(number)
         in_line = entry is not None and entry.phase == QUEUED and entry.record.state == WAITING
         return self.floor.wait_reason(entry) if entry is not None and in_line else None
+
+    def task_states(self, record: JobRecord) -> Mapping[str, int] | None:
+        """How many tasks of a job are in each state; None for a job with very many. For a thread beside the loop."""
+        known = self._task_states.get(record.id)
+        if known is not None:
+            return known
+        if record.state == WAITING and record.started is None:
+            return {WAITING: record.tasks}
+        if record.tasks > MOST_COUNTED:
+            return None
+        plan = json.loads(self.store.jobs.plan(record.id) or "{}")
+        counts: dict[str, int] = {}
+        for tasks in job_history.detail(record, plan, None).roles.values():
+            for task in tasks:
+                counts[task.state] = counts.get(task.state, 0) + 1
+        if record.state in FINAL_JOB_STATES:
+            if len(self._task_states) >= COUNTS_KEPT:
+                self._task_states.clear()
+            self._task_states[record.id] = counts
+        return counts
 
     def line(self, caller: Caller) -> tuple[list[Holder], list[tuple[Holder, Reason]]]:
         """The jobs that hold a part of the machine, the largest first, and those that wait, in line; at most `SHOWN` of each.
@@ -670,6 +724,10 @@ class Team:
             clusters[DEFAULT_CLUSTER] = clusters[DEFAULT_CLUSTER].replace(guaranteed=rest, is_rest=True)
         return CapacityReport(_shares(self.machine), _shares(queue.used()), clusters, os.uname().nodename, self.skus)
 
+    def _use(self) -> Use:
+        used, queue = self.floor.queue.used(), self.floor.queue
+        return Use(used.cpu, used.memory_mb, used.gpu, len(queue.running()), len(queue.waiting()))
+
     async def alerts(self, caller: Caller) -> list[Alert]:
         """What is wrong now, as far as it is the caller's business."""
         return seen_by(caller, await self._alerts.look(self))
@@ -784,7 +842,8 @@ class Team:
         text = self.store.jobs.config(record.id) or ""
         sealed = self.store.jobs.secrets(record.id)
         kept = Kept.opened(self.box.open_all(record.id, sealed)) if sealed is not None else Kept()
-        return self.reader.prepare(text, record.user, with_code=record.code is not None, kept=kept)
+        library = record.more.get(LIBRARY)
+        return self.reader.prepare(text, record.user, with_code=record.code is not None, kept=kept, library=library)
 
     def _context(self, record: JobRecord, prepared: Prepared) -> LaunchContext:
         run_as = self.unix.of(record.user)
@@ -801,6 +860,9 @@ class Team:
             code=self.code.tree(record.code) if record.code else "",
             run_as=run_as,
             rules=self.rules,
+            data_folder=data_folder(self.settings),
+            data_bytes=self.settings.data_bytes,
+            data_user=self.settings["data_cache_user"],
         )
 
     def _cache(self, user: str, run_as: str) -> str:

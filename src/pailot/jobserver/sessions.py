@@ -46,7 +46,7 @@ class Opened(Value):
         return f"Opened({self.account.username!r})"
 
 
-class Held(Value):
+class HeldLogin(Value):
     """A session or token of a user, without anything that could be used as one."""
 
     id: str
@@ -90,6 +90,10 @@ class Sessions:
             raise BadToken("this link was used before, or is older than a minute; run pailot web again")
         return self._open(username, note)
 
+    def open_proved(self, username: str, note: str = "") -> Opened:
+        """A session for a user who has proved otherwise who they are. Raises NoSuchUser."""
+        return self._open(username, note)
+
     def identify(self, id: str, page: str) -> Bearer:
         """Whose session this is. Raises BadToken where id or page secret are wrong, or the session is over."""
         now, generation = self._clock(), self._accounts.generation
@@ -124,12 +128,12 @@ class Sessions:
         self._rows.remove_token(digest(id))
         self._accounts.forget()
 
-    def held(self, username: str, current: str = "") -> list[Held]:
+    def held(self, username: str, current: str = "") -> list[HeldLogin]:
         """The sessions and tokens of a user, the newest first; `current` is the id or token of the caller."""
         now, here = self._clock(), digest(current) if current else ""
         rows = [row for row in self._rows.tokens(username) if row.expires is None or row.expires > now]
         return [
-            Held(row.digest[:ID_LETTERS], _KINDS[row.kind], _note(row), row.issued, row.expires, row.digest == here)
+            HeldLogin(row.digest[:ID_LETTERS], _KINDS[row.kind], _note(row), row.issued, row.expires, row.digest == here)
             for row in reversed(rows)
         ]
 

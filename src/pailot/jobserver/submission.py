@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..data.rules import Rules
-    from ..library import Library
     from ..planning import Plan
     from ..protocol import Job
     from ..store.secrets import SecretBox
+    from .team_library import TeamLibrary
 
 
 class Prepared(Value):
@@ -44,6 +44,8 @@ class Prepared(Value):
     """The plan as `plan --json` prints it, masked."""
     whole: str
     """The whole plan, as the keeper reads it."""
+    library: Mapping[str, str] = {}
+    """What of the server's library the job uses: the digest of each text by its reference."""
 
     @property
     def source(self) -> str:
@@ -66,10 +68,10 @@ class Prepared(Value):
         return box.seal(number, kept.secrets, kept.to_seal()) if kept.secrets or kept.hidden else None
 
 
-class Reader:
+class JobReader:
     """Reads jobs as the server's settings want it."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: TeamLibrary) -> None:
         self.library = library
 
     def prepare(
@@ -82,8 +84,11 @@ class Reader:
         with_code: bool = False,
         kept: Kept | None = None,
         copied_from: Kept | None = None,
+        library: Mapping[str, str] | None = None,
     ) -> Prepared:
         """Read and plan; raises Invalid with everything that is wrong.
+
+        `library` is what a job that was read before used of the library: it gets the same texts again.
 
         `secrets` are added to those of the file. A text that we masked is made whole again by what was `kept` of it, and a
         changed copy of such a text by what was kept of the job that it was `copied_from`.
@@ -93,8 +98,9 @@ class Reader:
         changes += [Override(("secrets", key), value, f"secret {key}") for key, value in (secrets or {}).items()]
         if name is not None:
             changes.append(Override(("name",), name, "the name given with the request"))
+        finder = self.library.finder(library or {})
         try:
-            job = read(text, changes=tuple(changes), library=self.library.find, is_plugin=is_plugin)
+            job = read(text, changes=tuple(changes), library=finder, is_plugin=is_plugin)
             if copied_from is not None:
                 _check_unmasked(job)
             made = plan(job, user)
@@ -108,7 +114,7 @@ class Reader:
         except InvalidJob as error:
             raise Invalid(str(error), error.problems) from None
         whole = encode(made.replace(warnings=())) if form.taken else _line(form.document)
-        return Prepared(job, made, form, private_values(job, made), _line(form.plan), whole)
+        return Prepared(job, made, form, private_values(job, made), _line(form.plan), whole, finder.used)
 
 
 def _line(values: object) -> str:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from ..protocol.reader import Library as Finder
+
 LARGE_CODE_FOLDER = 200 * 1000 * 1000
 
 
@@ -38,15 +40,18 @@ def read_job(
     *,
     lenient: bool = False,
     library: Iterable[str] = (),
+    otherwise: Finder | None = None,
     own_files: bool = True,
 ) -> Job:
     """A job from its text, with everything checked that can be known before it runs.
 
+    What neither the job nor the library has is asked of `otherwise`.
     `own_files`: whether files that it names (`code`, `authFile`) may be read; not for a job of another user.
     """
     shelf = Library.from_settings(library)
+    find = shelf.find if otherwise is None else lambda name: shelf.find(name) or otherwise(name)
     try:
-        job = read(text, file=file, changes=tuple(changes), lenient=lenient, library=shelf.find, is_plugin=is_plugin)
+        job = read(text, file=file, changes=tuple(changes), lenient=lenient, library=find, is_plugin=is_plugin)
     except InvalidJob as invalid:
         raise with_what_planning_finds(invalid) from None
     problems = check(job)

@@ -25,7 +25,8 @@ from .started import Started, last_of, numbered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from collections.abc import Mapping
+    from typing import Protocol
 
     from ..sdk.job import Job
     from ..sdk.run import Run
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
         def latest(self, name: str) -> Started | None:
             """The job of a name that was started last, if its record is left."""
 
-        def start(self, name: str, job: Job, v1: dict[str, Any] | None) -> Started:
+        def start(self, name: str, job: Job, v1: Mapping[str, object] | None) -> Started:
             """Start a job, whatever became of those before it.
 
             One that another worker has started meanwhile is joined, and one that has succeeded meanwhile is the result.
@@ -61,7 +62,7 @@ class Here:
             return None
         return _started_here(found) if found.name == name else None
 
-    def start(self, name: str, job: Job, v1: dict[str, Any] | None) -> Started:
+    def start(self, name: str, job: Job, v1: Mapping[str, object] | None) -> Started:
         # Code that is brought shows its entries in the working directory: not in the one that luigi was started in.
         work_dir = PRIVATE if v1 and v1.get("codeDir") else ""
         while True:
@@ -100,7 +101,7 @@ class There:
         except NoSuchRun:
             return None
 
-    def start(self, name: str, job: Job, v1: dict[str, Any] | None) -> Started:
+    def start(self, name: str, job: Job, v1: Mapping[str, object] | None) -> Started:
         last = last_of(name, self._get)
         number = last[0] + 1 if last else 1
         while True:

@@ -51,20 +51,20 @@ class OldThere:
             return None
         return self._started(name)
 
-    def start(self, name: str, job: Job, v1: dict[str, Any] | None) -> Started:
+    def start(self, name: str, job: Job, v1: Mapping[str, object] | None) -> Started:
         if v1 is None:
             raise PailotError(f"{self.url} has version 1 of the API only, which takes no protocol files")
         last = last_of(name, self._get)
         number = last[0] + 1 if last else 1
         while True:
-            named = {**v1, "jobName": numbered(name, number)}
+            wanted = numbered(name, number)
             try:
-                self.ask("POST", "/api/v1/jobs", json.dumps(named).encode())
-                return self._started(named["jobName"])
+                self.ask("POST", "/api/v1/jobs", json.dumps({**v1, "jobName": wanted}).encode())
+                return self._started(wanted)
             except Refused as error:
                 if error.status != 409:
                     raise
-                taken = self._get(named["jobName"])
+                taken = self._get(wanted)
                 if taken is not None and taken.is_good():
                     return taken
                 number += 1

@@ -25,6 +25,7 @@ from .targets import VARIABLE, Folder, check, is_there, resolved, target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from .backends import Place
@@ -68,7 +69,7 @@ class JobTask(luigi.Task):
     def job_name(self) -> str:
         raise NotImplementedError
 
-    def _job(self, *, again: bool) -> tuple[Job, dict[str, Any] | None]:
+    def _job(self, *, again: bool) -> tuple[Job, Mapping[str, object] | None]:
         """The job, and as version 1 if it is one; `again`: luigi itself tries it once more."""
         raise NotImplementedError
 
@@ -210,7 +211,7 @@ class PaiTask(JobTask):
         job.gpuType = self.gpu_type
         return job
 
-    def _job(self, *, again: bool) -> tuple[Job, dict[str, Any] | None]:
+    def _job(self, *, again: bool) -> tuple[Job, Mapping[str, object] | None]:
         v1: dict[str, Any] = json.loads(json.dumps(self.pai_job(), default=slot_to_dict))
         if again:
             v1["retryCount"] = 0
@@ -277,7 +278,7 @@ class ProtocolTask(JobTask):
         changed = read.changed(changes, secrets=self.secrets, name=f"{read.name}{mark}")
         return changed
 
-    def _job(self, *, again: bool) -> tuple[Job, dict[str, Any] | None]:
+    def _job(self, *, again: bool) -> tuple[Job, Mapping[str, object] | None]:
         note = {"extras.luigi": {"task": self.task_id}}
         return self._read().changed({**note, **({"jobRetryCount": 0} if again else {})}), None
 

@@ -7,7 +7,7 @@ import { KeysHelp, useGlobalKeys } from "./lib/keys.js";
 import { go, onClick, watch } from "./lib/router.js";
 import { safeNext } from "./lib/format.js";
 import { startLanguage, t } from "./lib/words.js";
-import { Login } from "./views/login.js";
+import { CommandLine, Login, SIGN_IN_TROUBLE, redeem } from "./views/login.js";
 import { Jobs } from "./views/jobs.js";
 
 /** @typedef {{user: string, admin: boolean, virtualClusters: string[], email: string}} Me */
@@ -30,8 +30,9 @@ const LATER = /** @type {Record<string, () => Promise<any>>} */ ({
   job: async () => (await import("./views/job.js")).Job,
   submit: async () => (await import("./views/submit.js")).Submit,
   cluster: async () => (await import("./views/cluster.js")).Cluster,
+  library: async () => (await import("./views/library.js")).Library,
   account: async () => (await import("./views/account.js")).Account,
-  admin: async () => (await import("./views/users.js")).Users,
+  admin: async () => (await import("./views/admin.js")).Admin,
   alerts: async () => (await import("./views/alerts.js")).Alerts,
 });
 
@@ -72,7 +73,7 @@ function Top({ me, onOut }) {
     const timer = setInterval(look, 60000);
     return () => clearInterval(timer);
   }, []);
-  const entries = [["/jobs", t("jobs")], ["/submit", t("submit")], ["/cluster", t("cluster")], ...(me.admin ? [["/admin", t("users")]] : [])];
+  const entries = [["/jobs", t("jobs")], ["/submit", t("submit")], ["/cluster", t("cluster")], ["/library", t("library")], ...(me.admin ? [["/admin", t("administration")]] : [])];
   const out = async () => {
     await remove("/session").catch(() => {});
     keepSecret("");
@@ -105,18 +106,30 @@ function App() {
   const [over, setOver] = useState(false);
   const [line, setLine] = useState(true);
   const [help, setHelp] = useState(false);
+  const [trouble, setTrouble] = useState("");
+  const [command, setCommand] = useState(/** @type {any} */ (null));
   useGlobalKeys({ onHelp: () => setHelp(true) });
   useEffect(() => {
-    const code = new URLSearchParams(location.hash.slice(1)).get("code");
+    const said = new URLSearchParams(location.hash.slice(1));
+    const code = said.get("code"), error = said.get("error"), grant = said.get("grant");
     const begin = async () => {
-      if (code) {
+      if (location.pathname === "/login" && (grant || error)) {
+        history.replaceState(null, "", location.pathname + location.search);
+        if (error) setTrouble(t(SIGN_IN_TROUBLE[error] ?? "signInRefused"));
+        else if (said.get("for") === "command") return setCommand({ grant, user: said.get("user"), to: said.get("to"), state: said.get("state") });
+        else return entered(await redeem(String(grant)));
+        setMe(pageSecret() ? await get("/session", { quiet: true }) : null);
+      } else if (code) {
         history.replaceState(null, "", location.pathname + location.search);
         const opened = await (await send("POST", "/session", { json: { code }, quiet: true })).json();
         keepSecret(opened.page);
         setMe(opened);
       } else setMe(pageSecret() ? await get("/session", { quiet: true }) : null);
     };
-    begin().catch(() => setMe(null));
+    begin().catch((found) => {
+      if (grant) setTrouble(found.message);
+      setMe(null);
+    });
     const isOver = () => setOver(true);
     const onLine = (/** @type {any} */ event) => setLine(event.detail);
     news.addEventListener("session-over", isOver);
@@ -132,8 +145,9 @@ function App() {
     setOver(false);
     if (path === "/login") go(safeNext(new URLSearchParams(location.search).get("next"), location.origin), { replace: true });
   };
+  if (command) return html`<main id="content"><${CommandLine} ...${command} /></main>`;
   if (me === undefined) return null;
-  if (me === null) return html`<main id="content"><${Login} onDone=${entered} /></main>`;
+  if (me === null) return html`<main id="content"><${Login} trouble=${trouble} onDone=${entered} /></main>`;
   return html`
     <${Top} me=${me} onOut=${() => setMe(null)} />
     ${!line && html`<div class="lost" role="status">${t("lineLost")}</div>`}

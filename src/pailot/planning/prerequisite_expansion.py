@@ -7,6 +7,7 @@ from ..protocol import limits
 from ..protocol.checks import BUILTIN_PLUGINS, CallbackRenderers
 from ..protocol.model import EXIT, FAILS, START, SUCCEEDS, Callback
 from ..protocol.problems import Finding
+from ..protocol.references import LATEST, version_of
 from ..runfolder.plan import STORAGES, PlannedCallback, Provision
 from .environment import converted
 from .plugins import PluginError, Steps, find
@@ -16,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..protocol.model import Job, RuntimePlugin, TaskRole
+    from ..protocol.model import Job, Prerequisite, RuntimePlugin, TaskRole
     from ..protocol.templates import Renderer
 
 
@@ -72,7 +73,11 @@ class Expander:
                 "failurePolicy": "ignore" if each.ignore_failure else "fail",
             }
             renderer = self._renderers.of(role, each)
+            before = len(expansion.provisions)
             _run(self.job, expansion, each.plugin, each.name, each.path, prerequisite, renderer)
+            if label := _shared_label(each):
+                made = expansion.provisions
+                made[before:] = [one.replace(shared=label) if one.kind == "fetch" else one for one in made[before:]]
         for plugin, roles in self._plugins:
             if roles is None or role.name in roles or converted(role.name) in roles:
                 self._add_plugin(expansion, plugin, self._renderers.of_plugin(role))
@@ -93,6 +98,17 @@ class Expander:
             expansion.found("plugin-parameters", message, plugin.path)
         policy = {"failurePolicy": "ignore" if plugin.ignore_failure else "fail"}
         _run(job, expansion, plugin.plugin, plugin.plugin, (*plugin.path, "parameters"), {**parameters, **policy}, renderer)
+
+
+def _shared_label(each: Prerequisite) -> str:
+    """NAME@VERSION of a data set of the library whose content is the same for every job; empty for any other prerequisite.
+
+    Its addresses must stand in its file as they are, and a version or a checksum must say which content is meant.
+    """
+    if each.path or each.type != "data" or each.plugin != "fetch" or "<%" in repr(each.uri):
+        return ""
+    version = version_of(each.fields)
+    return f"{each.name}@{version}" if version != LATEST or each.fields.get("sha256") else ""
 
 
 def storages(job: Job) -> tuple[tuple[Storage, ...], bool, str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import tempfile
 import time
 import warnings
 
@@ -92,7 +94,7 @@ class Processor:
         command: str | list[str],
         source_dir: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         job_type: str = JobType.PyTorchJob,
-        parameters: dict[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
         environments: dict[str, str] | None = None,
         requirements: list[str] | None = None,
         max_run_time: int | None = None,
@@ -104,7 +106,7 @@ class Processor:
         instance_count: int | None = None,
         user_vpc_config: UserVpcConfig | None = None,
         experiment_config: ExperimentConfig | None = None,
-        settings: dict[str, Any] | None = None,
+        settings: Mapping[str, object] | None = None,
         labels: dict[str, str] | None = None,
         session: Session | None = None,
     ) -> None:
@@ -167,8 +169,8 @@ class Processor:
 
     def run(
         self,
-        inputs: dict[str, Any] | None = None,
-        outputs: dict[str, Any] | None = None,
+        inputs: Mapping[str, object] | None = None,
+        outputs: Mapping[str, object] | None = None,
         wait: bool = True,
         show_logs: bool = True,
     ) -> TrainingJob:
@@ -320,10 +322,10 @@ class Processor:
 
     def build_inputs(
         self,
-        inputs: dict[str, Any] | None,
+        inputs: Mapping[str, object] | None,
         input_channels: Sequence[Channel],
         default_inputs: Sequence[Any] | None = None,
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, object]]:
         """The inputs as the API spells them; those of `default_inputs` stand for what was not given."""
         given = dict(inputs or {})
         for each in default_inputs or ():
@@ -336,8 +338,8 @@ class Processor:
         return [channels.record_of(name, value, self.session.region_id, "input").to_dict() for name, value in given.items()]
 
     def build_outputs(
-        self, job_name: str, output_channels: Sequence[Channel], outputs: dict[str, Any] | None = None
-    ) -> list[dict[str, Any]]:
+        self, job_name: str, output_channels: Sequence[Channel], outputs: Mapping[str, object] | None = None
+    ) -> list[dict[str, object]]:
         """The outputs as the API spells them: all that are declared or given. Those without a place get one of the job's."""
         given = dict(outputs or {})
         _refuse_unknown("output", given, output_channels)
@@ -396,7 +398,7 @@ class Processor:
         found_out: Mapping[str, tuple[Record, str]],
         session: Session,
         name: str,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         spec = spec.replace(
             input_channels=spec.input_channels or [Channel(each) for each in found_in],
             output_channels=spec.output_channels or [Channel(each) for each in found_out],
@@ -448,8 +450,6 @@ class _Folder:
         return self
 
     def path(self) -> str:
-        import tempfile
-
         self._path = self._path or tempfile.mkdtemp(prefix="pailot-")
         return os.path.join(self._path, "code")
 
@@ -457,8 +457,6 @@ class _Folder:
         """The folder of the code; a file alone gets one."""
         if os.path.isdir(code):
             return code
-        import shutil
-
         folder = self.path()
         os.mkdir(folder)
         shutil.copy2(code, folder)

@@ -107,7 +107,7 @@ def _told_renames(
                 yield told("port label", label, other, *port, "label")
 
 
-def _with_labels(role: dict[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
+def _with_labels(role: Mapping[str, Any], labels: Mapping[str, str]) -> Mapping[str, Any]:
     resources = role["resourcePerInstance"]
     if "ports" in resources:
         resources["ports"] = {labels[label]: count for label, count in resources["ports"].items()}
@@ -115,7 +115,7 @@ def _with_labels(role: dict[str, Any], labels: Mapping[str, str]) -> dict[str, A
 
 
 def _extras_with_names(
-    extras: dict[str, Any], names: Mapping[str, str], labels: Mapping[str, Mapping[str, str]]
+    extras: Mapping[str, Any], names: Mapping[str, str], labels: Mapping[str, Mapping[str, str]]
 ) -> dict[str, object]:
     """The extras with the new names wherever they name a role or a port."""
     extras = dict(extras)

@@ -25,8 +25,10 @@ def as_version_1(job: Job) -> str:
     return json.dumps({**job.origin.document.root, "jobName": job.name})
 
 
-def outgoing(job: Job) -> str:
+def outgoing(job: Job, there: str = "") -> str:
     """The job file with all changes made to it, prerequisites of the library included; a v1 file becomes v2 where it can.
+
+    What was found at a place that begins with `there` is not included: the one that gets the file has it.
 
     A file that needs none of that is sent as it was written. The text holds secrets in clear: never write it anywhere.
     """
@@ -35,7 +37,7 @@ def outgoing(job: Job) -> str:
     if stays_version_1(job, job.name):
         return as_version_1(job)
     document = job.origin.document
-    borrowed = [each for each in job.prerequisites if not each.path]
+    borrowed = [each for each in job.prerequisites if not each.path and not (there and each.source.startswith(there))]
     root = document.root
     if job.legacy:
         root, _ = to_v2(document)

@@ -184,7 +184,7 @@ def read_prerequisite(text: str, origin: str, findings: list[Finding]) -> Prereq
         return None
     problems = schema.PREREQUISITE.check(root)
     findings += [each.replace(message=f"in {origin}: {each.message}", path=()) for each in problems]
-    return None if problems else prerequisite(root, ())
+    return None if problems else prerequisite(root, ()).replace(source=origin)
 
 
 def _deployments(nodes: Any, findings: list[Finding]) -> dict[str, Deployment]:

@@ -46,6 +46,8 @@ class Prerequisite(Value):
     """Every key of the file, as templates see them."""
     path: tuple[str | int, ...] = ()
     """Where it stands in the job file; empty for one from the library."""
+    source: str = ""
+    """Where in the library it was found."""
 
 
 class TaskRole(Value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..printable import cut
 from . import limits
 from .problems import Finding, Near
+from .references import split, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,17 +37,23 @@ class Shelf:
         """The prerequisite of one type with this name."""
         found = self.by_type.get((kind, name))
         if found is None and name not in self.by_name:
-            borrowed = self._borrow(name)
-            found = borrowed if borrowed is not None and borrowed.type == kind else None
+            found = next((each for each in self.named(name) if each.type == kind), None)
         return found
 
     def named(self, name: str) -> list[Prerequisite]:
         """All prerequisites with this name."""
         found = self.by_name.get(name)
         if found is None:
+            found = self._own_version(name)
+        if not found:
             borrowed = self._borrow(name)
             found = [borrowed] if borrowed is not None else []
         return found
+
+    def _own_version(self, reference: str) -> list[Prerequisite]:
+        """The job's own prerequisites that a reference with a version means."""
+        name, version = split(reference)
+        return [each for each in self.by_name.get(name, ()) if version_of(each.fields) == version] if version else []
 
     def borrowed(self) -> list[Prerequisite]:
         """What was taken from the library."""
@@ -111,7 +118,9 @@ class _Order:
         """What one requires, then itself; with a stack of its own, since a chain may be of any length."""
         allowance = self.shelf.uses
         allowance.take(1)
-        if (first.type, first.name) in self.found:
+        known = self.found.get((first.type, first.name))
+        if known is not None:
+            self._same_version(known, first, place)
             return
         chain = [(first, iter(enumerate(first.require)))]
         depths = {(first.type, first.name): 0}
@@ -121,7 +130,10 @@ class _Order:
                 allowance.take(1)
                 required = self.one_named(name, (*each.path, "require", position) if each.path else place)
                 identity = (required.type, required.name) if required else None
-                if required is None or identity is None or identity in self.found:
+                if required is None or identity is None:
+                    continue
+                if identity in self.found:
+                    self._same_version(self.found[identity], required, place)
                     continue
                 if identity in depths:
                     begin = depths[identity]
@@ -135,6 +147,12 @@ class _Order:
                 self.found[identity] = each
                 del depths[identity]
                 chain.pop()
+
+    def _same_version(self, known: Prerequisite, wanted: Prerequisite, place: Path) -> None:
+        one, other = version_of(known.fields), version_of(wanted.fields)
+        if one != other:
+            message = f"'{cut(known.name)}' is used in the versions {cut(one)} and {cut(other)}; a role can have one of them"
+            self.findings.append(Finding("ambiguous-prerequisite", message, place))
 
     def _circle(self, names: list[str], last: str, place: Path) -> None:
         rest = [] if names[-1] == last else ["…", last]

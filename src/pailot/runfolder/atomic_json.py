@@ -9,6 +9,7 @@ from . import careful_files, layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 _PRIVATE = 0o600  # records name files, hosts and commands of their owner
@@ -26,7 +27,7 @@ def is_full(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def write_record(path: str, data: dict[str, Any], *, durable: bool = True) -> None:
+def write_record(path: str, data: Mapping[str, Any], *, durable: bool = True) -> None:
     """Put the data there as JSON, in one step: readers see the old record or the new one.
 
     A durable record outlives a power failure as well; any other outlives every process.
@@ -191,18 +192,27 @@ def claim(path: str, *, durable: bool = True) -> bool:
 
     A durable claim holds after a power failure, too.
     """
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
-    except FileExistsError:
+    descriptor = claim_open(path, durable=durable)
+    if descriptor is None:
         return False
+    os.close(descriptor)
+    return True
+
+
+def claim_open(path: str, *, durable: bool = True) -> int | None:
+    """`claim` that returns the new file, open for reading and writing; None if another process has made it."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
+    except FileExistsError:
+        return None
     try:
         if durable:
             os.fsync(descriptor)
-    finally:
+            _sync_folder(os.path.dirname(path))
+    except BaseException:
         os.close(descriptor)
-    if durable:
-        _sync_folder(os.path.dirname(path))
-    return True
+        raise
+    return descriptor
 
 
 def _sync_folder(folder: str) -> None:

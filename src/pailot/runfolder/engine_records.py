@@ -16,6 +16,17 @@ def _is_pair(value: object) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(type(each) is int for each in value)
 
 
+def _is_rules(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(each, list)
+        and len(each) == 4
+        and isinstance(each[0], str)
+        and type(each[1]) is int
+        and all(bound is None or type(bound) is int for bound in each[2:])
+        for each in value
+    )
+
+
 class ContainerRecord(Record):
     """container.json: the container of a task, and how its engine is called."""
 
@@ -83,3 +94,28 @@ class FetchedLogsRecord(Record):
     all: list[int] = [0, 0]
 
     _checks = {"stdout": _is_pair, "stderr": _is_pair, "all": _is_pair}
+
+
+class KubernetesRecord(Record):
+    """kubernetes.json: where the pods of an attempt are, and what its tasks' ends decide."""
+
+    run: str
+    """By this label, and the number of the attempt, its objects are found."""
+    attempt: int
+    namespace: str
+    context: str = ""
+    rules: list[list[object]] = []
+    """Of each role: its name, its instances, and its two bounds."""
+    created: bool = False
+    """Whether everything was made in the cluster; before that, what is missing is made again."""
+
+    _needed = ("run", "attempt", "namespace")
+    _checks = {
+        "run": is_text, "attempt": is_number, "namespace": is_text, "context": is_text, "rules": _is_rules,
+        "created": is_flag,
+    }  # fmt: skip
+
+    @classmethod
+    def of(cls, attempt: str) -> Self | None:
+        """The record in the folder of an attempt, if the cluster was asked for it."""
+        return cls.read(os.path.join(attempt, layout.KUBERNETES))

@@ -47,7 +47,7 @@ class Wanted(Value):
     task_attempt: int | None = None
     stream: str = layout.ALL
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "pattern": self.pattern, "regex": self.regex, "case": self.case, "role": self.role, "index": self.index,
             "attempt": self.attempt, "taskAttempt": self.task_attempt, "stream": self.stream,
@@ -89,7 +89,7 @@ class Hit(Value):
     cut: bool = False
     """Whether the line is longer than the text."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "role": self.role, "index": self.index, "attempt": self.attempt, "taskAttempt": self.task_attempt,
             "offset": self.offset, "match": self.match, "line": self.line, "at": self.at, "stderr": self.stderr,

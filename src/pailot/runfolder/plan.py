@@ -54,6 +54,8 @@ class Provision(Value):
     source: str = ""
     variable: str = ""
     sha256: str = ""
+    shared: str = ""
+    """NAME@VERSION of the data set of the library that it is: all jobs of a machine may share its content."""
 
 
 class RolePlan(Value):

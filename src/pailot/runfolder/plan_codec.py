@@ -171,10 +171,15 @@ def _role(role: RolePlan, shared: Mapping[str, str]) -> list[Any]:
         (role.completion.min_failed, role.completion.min_succeeded),
         role.prerequisites,
         [(each.prerequisite, each.event, each.commands, each.ignore_failure) for each in role.callbacks],
-        [(each.kind, each.source, each.variable, each.sha256) for each in role.provisions],
+        [_provision(each) for each in role.provisions],
         role.port_base,
         role.peers_by_name,
     ]
+
+
+def _provision(each: Provision) -> tuple[str, ...]:
+    told = each.kind, each.source, each.variable, each.sha256
+    return (*told, each.shared) if each.shared else told
 
 
 def _role_of(found: list[Any], shared: dict[str, str]) -> RolePlan:

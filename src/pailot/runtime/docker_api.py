@@ -74,7 +74,7 @@ def body(words: Sequence[str]) -> dict[str, object] | None:
     return asked
 
 
-def _mount(value: str) -> dict[str, Any]:
+def _mount(value: str) -> dict[str, object]:
     fields = dict(each.partition("=")[::2] for each in value.split(","))
     return {
         "Type": fields["type"],

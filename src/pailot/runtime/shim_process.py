@@ -39,11 +39,11 @@ def fork_shim() -> int:
     return pid
 
 
-def run_and_exit(task: Task, channel: int, liveness: int) -> NoReturn:
-    """Be the shim of a task in this (forked) process; never returns."""
+def run_and_exit(task: Task, channel: int, liveness: int, kind: type[Shim] | None = None) -> NoReturn:
+    """Be the shim of a task in this (forked) process, of this kind or as the task needs it; never returns."""
     status = 1
     try:
-        shim_for(task)(task, channel, liveness).run()
+        (kind or shim_for(task))(task, channel, liveness).run()
         status = 0
     except BaseException as error:  # the last line of defence: say it in the task's folder, then end
         if is_full(error):

@@ -7,7 +7,10 @@ from ..values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
+    from ..job_values import Options
+    from ..runfolder.plan import RolePlan
     from .rights import UnixUser
 
 
@@ -83,3 +86,31 @@ class Task(Value):
 
     def __repr__(self) -> str:
         return f"Task({self.name})"
+
+    def to_json(self) -> dict[str, object]:
+        """All of it, secrets included, for a process on another machine; a task with an owner or a container stays here."""
+        assert self.owner is None
+        assert self.container is None
+        return dict(self.__dict__)
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Task:
+        """What `to_json` made."""
+        return cls(**{**found, "hidden": tuple(found["hidden"]), "wrapper": tuple(found["wrapper"])})
+
+
+def task_of_plan(role: RolePlan, options: Options, **more: Any) -> Task:
+    """A task as its plan has it; `more` is what depends on the place where it runs."""
+    scripts = role.scripts
+    return Task(
+        role=role.name,
+        main=scripts.main,
+        start=scripts.start,
+        exit=scripts.exit,
+        retries=role.task_retry_count,
+        retry_delay=options.retry_delay_seconds,
+        grace=options.grace_seconds,
+        hold_seconds=options.hold_on_failure_minutes * 60,
+        hold_command=options.hold_command or "",
+        **more,
+    )

@@ -15,7 +15,7 @@ from .page import Page
 from .route_table import ROUTES
 from .toolkit.addresses import counted
 from .toolkit.errors import HttpError
-from .toolkit.http import COMPRESSED_FROM, Gone, Request, Response, Stream, compressed, json_response
+from .toolkit.http import COMPRESSED_FROM, JSON, Gone, Request, Response, Stream, compressed, json_response
 from .toolkit.rate_limits import TooMany
 from .toolkit.routing import OPEN, Router
 from .toolkit.sockets import TRY_LATER, Socket, check_origin
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .context import Site
     from .toolkit.http import Receive, Scope, Send
     from .toolkit.routing import Route
+
+_IS_JSON = [(b"content-type", JSON)]
 
 
 class App:
@@ -127,6 +129,8 @@ class App:
             response = self._defect(error, method, route, request)
         if headers:
             response.headers += headers
+        if response.headers[:1] == _IS_JSON and not any(name == b"cache-control" for name, _ in response.headers):
+            response.headers.append((b"cache-control", b"no-store"))  # what a caller may see is for that caller, and for now
         if request is not None:
             response.headers.append((b"x-request-id", request.id.encode()))
             self._audit(route, request, response.status)

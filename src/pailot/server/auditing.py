@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .toolkit.routing import Route
 
 CHANGING = frozenset(("POST", "PUT", "DELETE", "PATCH"))
-SILENT = frozenset(("validate", "plan"))
+SILENT = frozenset(("validate", "plan", "validate_entry"))
 """Handlers that are asked with POST and change nothing."""
 _READ_OF_OTHERS = ("config", "logs", "logs.zip", "search", "live", "shell", "files", "ports", "connection")
 
@@ -24,6 +24,8 @@ def action_of(route: Route, request: Request) -> str | None:
     name = route.handler.__name__.removeprefix("v1_").replace("_", "-")
     if route.method in CHANGING:
         return None if route.handler.__name__ in SILENT else name
+    if name in ("oidc-return", "oidc-logout"):
+        return name
     if name == "audit":
         return "read-audit"
     parts = route.path.split("/")

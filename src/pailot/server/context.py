@@ -14,10 +14,11 @@ from contextlib import AsyncExitStack
 from ..jobserver import server_log
 from ..jobserver.audit import AuditLog
 from ..jobserver.lifespan import running_team
+from ..jobserver.oidc.configuration import check_address, sign_on_settings
 from ..jobserver.sessions import Sessions
 from ..jobserver.task_sessions import TaskSessions
 from .auth import Gate
-from .bootstrap import open_accounts
+from .bootstrap import open_accounts, open_sign_in
 from .toolkit.addresses import Proxies
 from .toolkit.metrics import AccessLog, Metrics
 from .toolkit.rate_limits import Limiter, parse_limits
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from typing import ParamSpec, TypeVar
 
     from ..jobserver.accounts import Accounts
+    from ..jobserver.oidc.sign_in import SignIn
     from ..jobserver.service import Team
     from ..settings import Settings
     from ..store.server import ServerStore
@@ -53,6 +55,8 @@ class Site:
     gate: Gate
     task_sessions: TaskSessions
     audit: AuditLog
+    sign_in: SignIn | None = None
+    """Single sign-on, where it is set."""
     routes: tuple[Route, ...] = ()
 
     def __init__(self, settings: Settings, *, engine: str = "local", host: str = "127.0.0.1") -> None:
@@ -76,9 +80,14 @@ class Site:
         self.password: str | None = None
         """Of the first user, where it was made up by this start."""
         self.on_ready: Callable[[], None] | None = None
+        self.sign_on = sign_on_settings(settings)
+        self.public_url = str(settings["public_url"]).rstrip("/")
+        if self.public_url:
+            check_address("public_url", self.public_url)
         self._roles: dict[str, dict[str, int]] = {}
         self._threads = ThreadPoolExecutor(4, "pailot-work")
         self._password_threads = ThreadPoolExecutor(2, "pailot-password")
+        self._provider_threads = ThreadPoolExecutor(2, "pailot-provider")
         self._stack = AsyncExitStack()
 
     async def start(self) -> None:
@@ -87,6 +96,8 @@ class Site:
         self.store = self.team.store
         self.accounts, self.password = await self.call(open_accounts, self.store, self.settings)
         self.sessions = Sessions(self.store, self.accounts, time.time)
+        if self.sign_on is not None:
+            self.sign_in = open_sign_in(self.sign_on, self.store, self.settings, self.accounts, self.sessions)
         self.gate = Gate(self)
         self.task_sessions = TaskSessions(self.team, self.settings)
         self.audit = AuditLog(self.settings.home, self.settings["audit_file_mb"])
@@ -97,6 +108,7 @@ class Site:
         self.audit.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._password_threads.shutdown(wait=False, cancel_futures=True)
+        self._provider_threads.shutdown(wait=False, cancel_futures=True)
 
     async def call(self, work: Callable[P, T], *args: P.args, **keywords: P.kwargs) -> T:
         """Something that waits or computes, beside the loop."""
@@ -105,6 +117,10 @@ class Site:
     async def hash(self, work: Callable[P, T], *args: P.args, **keywords: P.kwargs) -> T:
         """Something that hashes a password: 20 MB and many milliseconds each, so two at once, and outside of the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._password_threads, lambda: work(*args, **keywords))
+
+    async def ask_provider(self, work: Callable[P, T], *args: P.args, **keywords: P.kwargs) -> T:
+        """Something that waits for the identity provider, in threads of its own: where that is slow, nothing else is."""
+        return await asyncio.get_running_loop().run_in_executor(self._provider_threads, lambda: work(*args, **keywords))
 
     async def roles(self, job: str) -> dict[str, int]:
         """A job's task roles, and how many tasks each has; that never changes."""

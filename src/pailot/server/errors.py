@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..jobserver import accounts
+from ..jobserver import accounts, team_library
 from ..jobserver import errors as team
 from ..protocol.problems import InvalidJob
 from ..store import StoreError
@@ -26,6 +26,9 @@ _CODES: tuple[tuple[type[Exception], int, str], ...] = (
     (accounts.NoSuchCluster, 400, "NoVirtualClusterError"),
     (accounts.NoSuchToken, 404, "NoTokenError"),
     (accounts.AdminStays, 403, "RemoveAdminError"),
+    (team_library.NoSuchEntry, 404, "NoLibraryEntryError"),
+    (team_library.EntryTaken, 409, "ConflictLibraryError"),
+    (team_library.LibraryFull, 413, "LibraryFullError"),
     (BadToken, 401, "UnauthorizedUserError"),
     (team.Invalid, 400, "InvalidProtocolError"),
     (team.BadRequest, 400, "InvalidParametersError"),

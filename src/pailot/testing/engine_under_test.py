@@ -32,6 +32,8 @@ class EngineUnderTest(Value):
     """How long a test waits for something that should take far less."""
     prepare: Callable[[Path], None] | None = None
     """Called with the folder of a test before its first run."""
+    sees_our_files: bool = True
+    """Whether tasks see the folders of this machine, be it by other paths."""
     left: Callable[[], list[str]] | None = None
     """What is still there of runs; nothing, once they have ended."""
 

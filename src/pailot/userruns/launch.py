@@ -161,6 +161,8 @@ def prepare(
         home=settings.home,
         sandbox=sandbox,
         rotate_bytes=int(settings.log_rotate_mb * 1_000_000),
+        data_folder=settings.own_data_folder,
+        data_bytes=settings.data_bytes,
         source=_whole_source(job) if traits.takes_job_file else "",
     )
     return Run(folder, plan, index, run_id, context, engine, lock, follows)

@@ -68,6 +68,8 @@ def as_it_was(folder: JobFolder) -> tuple[Plan, LaunchContext]:
         home=settings.home,
         sandbox=record.sandbox,
         rotate_bytes=int(settings.log_rotate_mb * 1_000_000),
+        data_folder=settings.own_data_folder,
+        data_bytes=settings.data_bytes,
     )
     return plan, context
 

@@ -141,7 +141,7 @@ def listed(row: JobRow | JobRecord, held: int = 0) -> dict[str, object]:
 
 
 def describe(
-    row: JobRow | JobRecord, folder: JobFolder, plan: dict[str, Any] | None = None, attempt: int | None = None
+    row: JobRow | JobRecord, folder: JobFolder, plan: Mapping[str, Any] | None = None, attempt: int | None = None
 ) -> dict[str, Any]:
     """What `show --json` and `run --json` print; `plan` where the folder may not be there yet, tasks of the last attempt."""
     verdict = folder.verdict()

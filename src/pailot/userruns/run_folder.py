@@ -61,7 +61,7 @@ class JobFolder:
         """Texts that no reason written here may show: an error of another program may repeat an address or a command."""
 
     @classmethod
-    def create(cls, path: str, job: RunRecord, source: str, plan: dict[str, Any]) -> JobFolder:
+    def create(cls, path: str, job: RunRecord, source: str, plan: Mapping[str, Any]) -> JobFolder:
         """Make the folder; it is complete before anything is started."""
         import json
 

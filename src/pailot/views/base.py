@@ -85,6 +85,10 @@ class View:
         """When each part of the log of a piece was written, at least up to the end of the piece; None if that is not known."""
         return None
 
+    def usage(self) -> list[dict[str, Any]]:
+        """What each task of the latest attempt uses now, its peaks, and what it asked for; empty where that is not known."""
+        return []
+
     def search(self, wanted: Wanted, limit: int) -> Iterator[Hit | SearchEnd]:
         """Lines of the logs of all tasks and attempts, and at last how the search ended. A wrong pattern raises PailotError."""
         raise PailotError(f"the logs of '{self.name}' cannot be searched where they are; use: pailot logs {self.name} | grep")

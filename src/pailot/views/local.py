@@ -9,7 +9,7 @@ from ..errors import NoSuchRun, PailotError
 from ..runfolder import journal, layout, logs
 from ..runfolder.logs import Reader
 from ..settings import Settings, current_user
-from ..userruns import queries, reattach, settle
+from ..userruns import queries, reattach, settle, task_usage
 from ..userruns.run_folder import JobFolder
 from .base import SearchEnd, View, Why, attempts_wanted, no_attempt, settled, tasks_in
 from .log_pieces import Piece
@@ -206,6 +206,9 @@ class LocalView(View):
             folder = layout.task_attempt_folder(self.folder.task(piece.attempt, piece.role, piece.index), piece.task_attempt)
             known = self._times[where] = logs.size(folder, stream), log_index.read(folder, stream)
         return known[1]
+
+    def usage(self) -> list[dict[str, Any]]:
+        return task_usage.of_tasks(self.folder, self.folder.plan(), max(0, self.folder.attempts() - 1))
 
     def search(self, wanted: Wanted, limit: int) -> Iterator[Hit | SearchEnd]:
         from ..runfolder import log_search

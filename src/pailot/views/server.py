@@ -210,6 +210,9 @@ class ServerView(View):
             known = self._times[where] = self._index(*where, begin)
         return known[1]
 
+    def usage(self) -> list[dict[str, Any]]:
+        return self._asked(lambda: self._wire.usage(self.id), lambda plain: plain.usage())
+
     def search(self, wanted: Wanted, limit: int) -> Iterator[Hit | SearchEnd]:
         from ..runfolder.log_search import Hit
 
@@ -423,7 +426,7 @@ class ServerRuns:
                 return
 
 
-def _switches(query: Mapping[str, Any]) -> dict[str, Any]:
+def _switches(query: Mapping[str, Any]) -> dict[str, object]:
     return {key: str(value).lower() if isinstance(value, bool) else value for key, value in query.items()}
 
 

@@ -217,3 +217,27 @@ def test_a_large_page(store: ServerStore) -> None:
 def test_no_such_order(store: ServerStore) -> None:
     with pytest.raises(BadValue, match="no order 'colour'"):
         store.jobs.list(JobQuery(order="colour"))
+
+
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("descending", [False, True])
+def test_pages_from_a_cursor_do_not_shift_while_jobs_come_in(store: ServerStore, warm: bool, descending: bool) -> None:
+    for number in range(10):
+        store.jobs.add(JobRecord(new_id(), "ann", f"job{number}", 1.0, state="WAITING" if number % 3 else "FAILED"), "", "")
+    if warm:
+        store.jobs.warm()
+    first = store.jobs.list(JobQuery(limit=4, descending=descending, want_total=True))
+    assert first.total == 10
+    store.jobs.add(JobRecord(new_id(), "ann", "late", 2.0), "", "")
+    store.jobs.remove(first.rows[-1].id)
+    rest = store.jobs.list(JobQuery(limit=50, descending=descending, before=first.cursors[-1], want_total=True))
+    names = [f"job{number}" for number in range(10)]
+    expected = names[::-1] if descending else names
+    assert [row.name for row in first.rows] == expected[:4]
+    assert [row.name for row in rest.rows] == expected[4:] + ([] if descending else ["late"])
+    assert rest.total == 10
+    failed = store.jobs.list(JobQuery(states=("FAILED",), descending=descending, before=first.cursors[-1], offset=1))
+    assert [row.name for row in failed.rows] == [name for name in expected[4:] if int(name[3:]) % 3 == 0][1:]
+    assert store.jobs.list(JobQuery(before=0 if descending else 10**9, descending=descending)).rows == ()
+    with pytest.raises(BadValue):
+        store.jobs.list(JobQuery(order="jobName", before=3))

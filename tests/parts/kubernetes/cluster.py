@@ -116,6 +116,7 @@ class Cluster:
         _call("ip", "link", "add", f"kl{self.tag}", "type", "veth", "peer", "name", "host", "netns", str(control))
         _call("ip", "addr", "add", f"{self.net}.255.1/16", "dev", f"kl{self.tag}")
         _call("ip", "link", "set", f"kl{self.tag}", "up")
+        self.wait(lambda: self.inside("control", "ip", "link", "show", "hub", check=False), "the network of the nodes")
         for name in self.names:
             self.start_node(name)
         self.wait(lambda: self.ready_nodes() == self.names, "ready nodes")

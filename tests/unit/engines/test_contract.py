@@ -40,7 +40,7 @@ def test_traits_are_known_without_loading_the_engine() -> None:
 
 def test_a_name_that_no_engine_has_is_refused_but_for_runs_of_the_past() -> None:
     for ask in (traits, check, load):
-        with pytest.raises(EngineError, match="there is no engine 'cloud'; there is local, docker, slurm, openpai"):
+        with pytest.raises(EngineError, match="there is no engine 'cloud'; there is local, docker, slurm, kubernetes, openpai"):
             ask("cloud")
     assert traits_of_run("cloud") == Traits()
 

@@ -14,6 +14,7 @@ READERS = {"read_record", "read_lines"}
 WRITERS = {"write_record": 1, "write_last_record": 1, "place_record": 1, "append_line": 1}
 """They write what they are given: the argument of that number is the JSON form of a typed value."""
 OTHERS = {
+    "data/data_sets.py": "what is known of a data set: written and read by this module alone, outside of a run's folder",
     "data/ml_folders.py": "the sizes of a channel's files, by their paths: no keys",
     "data/upload_journal.py": "the ledger of what is published: written and read by this module alone",
     "engines/preparation/tasks.py": "peers.json, which tasks read: the addresses by role",

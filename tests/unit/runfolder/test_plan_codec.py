@@ -225,7 +225,7 @@ def test_the_context_of_a_launch_is_read_back_as_it_was() -> None:
         cwd="/a", work_dir="shared", environment={"A": "\udc80"}, secrets={"<% $secrets.a %>": "b"},
         logins={"one": Auth("ann", "word", "r")}, hidden=("b",), cache="/c", home="/h", sandbox=True, rotate_bytes=7,
         code="/code", source="text", run_as="ann",
-        rules=Rules(True, ("s3",), ("/d",), ("10.0.0.0/8",), False, True),
+        rules=Rules(True, ("s3",), ("/d",), ("10.0.0.0/8",), False, True), data_folder="/data", data_bytes=9, data_user="fetcher",
     )  # fmt: skip
     plain = LaunchContext()
     assert not [name for name in context._fields if getattr(context, name) == getattr(plain, name)], "a field is not tried"

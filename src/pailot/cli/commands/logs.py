@@ -173,7 +173,7 @@ def _write(data: bytes) -> None:
         data = data[os.write(1, data) :]
 
 
-def _tasks(view: View, which: Which, record: dict[str, Any], *, follow: bool) -> list[dict[str, Any]]:
+def _tasks(view: View, which: Which, record: Mapping[str, Any], *, follow: bool) -> list[dict[str, Any]]:
     """The tasks that are meant, with their roles."""
     if which.attempt is not None and which.attempt != record["attempt"]:
         if not 0 <= which.attempt <= record["attempt"]:
@@ -197,7 +197,7 @@ def _tasks(view: View, which: Which, record: dict[str, Any], *, follow: bool) ->
     return tasks
 
 
-def _check_task_attempt(number: int, tasks: list[dict[str, Any]]) -> None:
+def _check_task_attempt(number: int, tasks: Sequence[Mapping[str, Any]]) -> None:
     most = max(task["attempts"] for task in tasks)
     if not 0 <= number < most:
         subject = "these tasks have" if len(tasks) > 1 else f"{tasks[0]['role']}:{tasks[0]['index']} has"

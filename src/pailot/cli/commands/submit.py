@@ -14,8 +14,8 @@ from ...protocol.export import outgoing
 from ...views.base import Which
 from ..job_options import add_job_options, changes
 from ..problem_report import print_problems
-from ..server_option import add_server_option, need_server, print_submitted
-from ..submission import check_followers, code_hints, send
+from ..server_option import add_server_option, need_client, need_server, print_submitted
+from ..submission import check_followers, code_hints, library_of, send
 from .logs import print_logs
 from .wait import report_end
 
@@ -50,7 +50,14 @@ def run(args: Namespace) -> int:
     for each in args.after:
         if split(each) is None:
             raise PailotError(f"--after: '{each}' should be JOB, JOB:success or JOB:end")
-    job = read_job(read_text(args.file), args.file, changes(args), lenient=args.lenient, library=args.library)
+    job = read_job(
+        read_text(args.file),
+        args.file,
+        changes(args),
+        lenient=args.lenient,
+        library=args.library,
+        otherwise=lambda name: library_of(need_client(args), name),
+    )
     if args.unique:
         job = job.replace(name=f"{job.name}-{os.urandom(3).hex()}")
     made = checked(job, plan(job), runs_here=False)
@@ -60,7 +67,7 @@ def run(args: Namespace) -> int:
     client = runs.connections.mine
     check_followers(client, (*made.options.after, *args.after))
     code = _send_code(args, client) if args.code else ""
-    name, warnings = send(client, outgoing(job), job.name, code=code, after=args.after, replace=args.replace)
+    name, warnings = send(client, outgoing(job, client.server), job.name, code=code, after=args.after, replace=args.replace)
     view = runs.find(name)
     if not args.quiet:
         for line in (*warnings, *(() if code else code_hints(made))):

@@ -11,6 +11,7 @@ from ..server_option import add_server_option, need_client, print_json, read_pas
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
     from typing import Any
 
     from ...client.api import Client
@@ -78,8 +79,8 @@ def _new_password(args: Namespace, name: str) -> str:
     return password
 
 
-def _changes(args: Namespace) -> dict[str, Any]:
-    changes: dict[str, Any] = {}
+def _changes(args: Namespace) -> dict[str, object]:
+    changes: dict[str, object] = {}
     if args.email is not None:
         changes["email"] = args.email
     if args.vc is not None:
@@ -107,12 +108,12 @@ def _list(args: Namespace, client: Client) -> int:
     return OK
 
 
-def _cells(user: dict[str, Any]) -> tuple[str, ...]:
+def _cells(user: Mapping[str, Any]) -> tuple[str, ...]:
     clusters = ", ".join(user.get("virtualCluster") or [])
     return user["username"], "yes" if user.get("admin") else "", clusters, user.get("email") or ""
 
 
-def _print_user(args: Namespace, user: dict[str, Any]) -> int:
+def _print_user(args: Namespace, user: Mapping[str, Any]) -> int:
     if args.json:
         print_json(user)
         return OK

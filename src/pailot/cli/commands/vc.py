@@ -9,6 +9,7 @@ from ..server_option import add_server_option, need_client, print_json
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
     from typing import Any
 
     from ...client.api import Client
@@ -108,7 +109,7 @@ def _list(args: Namespace, client: Client) -> int:
     return OK
 
 
-def _cells(name: str, told: dict[str, Any]) -> tuple[str, ...]:
+def _cells(name: str, told: Mapping[str, Any]) -> tuple[str, ...]:
     kept, used, limits = told["resourcesGuaranteed"], told["resourcesUsed"], told.get("userLimits") or {}
     return (
         name,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from ...data.ml_mounts import View
+    from ...data.ml_mounts import MlFolders
     from ...job_values import Channels
     from ...planning import Plan, RolePlan
     from ...planning import placement as placing
@@ -48,6 +48,7 @@ USUAL_SHM_MB = 64  # what version 1 asks for by default
 TOGETHER = 40
 """Prepare this many tasks, then fork their shims together: memory pages that are written between two forks are copied."""
 ADDRESS = "127.0.0.1"
+NOTHING_SHARED: Mapping[tuple[str, str], str] = {}
 
 
 class LocalEngine(Engine):
@@ -77,7 +78,7 @@ class LocalEngine(Engine):
         """What of this machine the tasks see below /ml, as (path, place there)."""
         self.roots: Sequence[str] = ()
         """Folders of the settings that links below /ml lead into: on a server nothing that a job names is itself mounted."""
-        self.views: Mapping[tuple[str, int], View] = {}
+        self.views: Mapping[tuple[str, int], MlFolders] = {}
         """What each task sees as /ml."""
         self.ports: Ports | None = None
         self.gpus: Gpus | None = None
@@ -444,11 +445,12 @@ class LocalEngine(Engine):
         if not any(role.provisions for role in plan.roles.values()) and not plan.options.code:
             return {}
         if not self.context.many_runs and not attempt.context.rules.server:
-            return bring(attempt, works)
+            return bring(attempt, works, (yield from shared_data(attempt, self, stopped)))
         from ..preparation.background_child import in_a_child
 
+        shared = yield from shared_data(attempt, self, stopped)
         whose = whose_work(attempt, [each.source for role in plan.roles.values() for each in role.provisions])
-        return (yield from in_a_child(lambda: bring(attempt, works), attempt.descriptors, self, stopped, whose=whose))
+        return (yield from in_a_child(lambda: bring(attempt, works, shared), attempt.descriptors, self, stopped, whose=whose))
 
     def _task(
         self, attempt: Attempt, role: RolePlan, index: int, work: str, environment: Mapping[str, str], wrapper: tuple[str, ...]
@@ -505,7 +507,21 @@ def copy_code(attempt: Attempt, works: Sequence[str]) -> None:
         shutil.copytree(attempt.context.code, work, symlinks=True, dirs_exist_ok=True)
 
 
-def bring(attempt: Attempt, works: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+def shared_data(attempt: Attempt, engine: Engine, stopped: Callable[[], bool]) -> Steps[Mapping[tuple[str, str], str]]:
+    """Have the data sets of the library here that the job uses: their paths by label and address."""
+    if (
+        not any(each.shared for role in attempt.plan.roles.values() for each in role.provisions)
+        or not attempt.context.data_folder
+    ):
+        return {}
+    from ..preparation.shared_data import bring_shared
+
+    return (yield from bring_shared(attempt, engine, stopped))
+
+
+def bring(
+    attempt: Attempt, works: Sequence[str], shared: Mapping[tuple[str, str], str] = NOTHING_SHARED
+) -> Mapping[str, Mapping[str, str]]:
     """The provisions of all roles, and the job's code in the working directories; returns the variables of each role."""
     plan, context = attempt.plan, attempt.context
     from ...data import provisions
@@ -513,7 +529,13 @@ def bring(attempt: Attempt, works: Sequence[str]) -> Mapping[str, Mapping[str, s
     provided: Mapping[str, Mapping[str, str]] = {}
     if any(role.provisions for role in plan.roles.values()):
         provided = provisions.provide(
-            plan, attempt.folder, context.cache, secrets=context.secrets, cwd=context.cwd, rules=context.rules
+            plan,
+            attempt.folder,
+            context.cache,
+            secrets=context.secrets,
+            cwd=context.cwd,
+            rules=context.rules,
+            shared=shared,
         )
     if plan.options.code:
         tasks = [(role.name, index) for role in plan.roles.values() for index in range(role.instances)]

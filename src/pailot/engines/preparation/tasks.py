@@ -13,7 +13,7 @@ from ...runfolder.atomic_json import place_record
 from ...runfolder.careful_files import make_folders
 from ...runfolder.records import Placement
 from ...runtime import processes
-from ...runtime.task_spec import Task
+from ...runtime.task_spec import task_of_plan
 from . import workdir
 
 TYPE_CHECKING = False
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ...planning import Plan, RolePlan
+    from ...runtime.task_spec import Task
     from ..contract import Attempt
     from .ports import Ports
 
@@ -114,26 +115,18 @@ def own_variables(
 
 def task_of(attempt: Attempt, role: RolePlan, index: int, work: str, environment: Mapping[str, str]) -> Task:
     """One task, with limits of memory and processors as the job wants them."""
-    options = attempt.plan.options
-    return Task(
-        role=role.name,
+    return task_of_plan(
+        role,
+        attempt.plan.options,
         index=index,
         folder=layout.task_folder(attempt.folder, role.name, index),
         work_dir=work,
         checkpoint=checkpoint_folder(attempt, role.name, index),
         environment=environment,
-        main=role.scripts.main,
-        start=role.scripts.start,
-        exit=role.scripts.exit,
         secrets=attempt.context.secrets,
         hidden=attempt.context.hidden,
         inherited=attempt.context.environment,
         attempt_folder=attempt.folder,
-        retries=role.task_retry_count,
-        retry_delay=options.retry_delay_seconds,
-        grace=options.grace_seconds,
-        hold_seconds=options.hold_on_failure_minutes * 60,
-        hold_command=options.hold_command or "",
         memory_mb=role.resources.memory_mb,
         cpus=role.resources.cpu,
         rotate_bytes=attempt.context.rotate_bytes,

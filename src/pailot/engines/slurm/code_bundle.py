@@ -1,4 +1,4 @@
-"""The code that travels to the nodes: three rooms and what they stand on, in a folder that all runs of a home share."""
+"""The code that travels to the nodes, in a folder that all runs of a home share."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ import py_compile
 import sys
 
 from ...runfolder.removing import remove_tree
+from ..preparation.travelling_code import PACKAGE, sources
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-ROOMS = ("lifecycle", "runfolder", "runtime")
-ALONE = ("credentials.py", "errors.py", "job_values.py", "problem.py", "values.py")
 _made: dict[str, str] = {}
 START = """import sys
 
@@ -29,13 +24,12 @@ def code(home: str) -> str:
         return _made[home]
     from hashlib import sha256
 
-    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    files = sorted(_sources(package))
-    marks = [(path, os.stat(os.path.join(package, path))) for path in files]
+    files = sorted(sources())
+    marks = [(path, os.stat(os.path.join(PACKAGE, path))) for path in files]
     text = repr([(path, found.st_size, found.st_mtime_ns) for path, found in marks] + [sys.version])
     folder = os.path.join(home, "runtime", sha256(text.encode()).hexdigest()[:16])
     if not os.path.isdir(folder):
-        _make(package, files, folder)
+        _make(PACKAGE, files, folder)
     _made[home] = folder
     return folder
 
@@ -43,16 +37,6 @@ def code(home: str) -> str:
 def interpreter() -> str:
     """This Python, past the environment it may be in: a node may see the one and not the other."""
     return str(getattr(sys, "_base_executable", "") or sys.executable)
-
-
-def _sources(package: str) -> Iterator[str]:
-    yield from ALONE
-    for room in ROOMS:
-        for parent, folders, files in os.walk(os.path.join(package, room)):
-            folders[:] = [each for each in folders if each != "__pycache__"]
-            for file in files:
-                if file.endswith(".py"):
-                    yield os.path.relpath(os.path.join(parent, file), package)
 
 
 def _make(package: str, files: list[str], folder: str) -> None:

@@ -18,7 +18,7 @@ from ...runfolder.records import TaskRecord
 from ...runtime.slurm.driver import ending
 from ...settings import Settings
 from ..contract import Engine, EngineError
-from ..local.engine import bring, copy_code, whose_work
+from ..local.engine import bring, copy_code, shared_data, whose_work
 from ..observation import ENDED, LOST, Observation, Observed
 from ..observation import RUNNING as TASK_RUNS
 from ..preparation import workdir
@@ -27,13 +27,13 @@ from ..traits import SLURM
 from . import cluster_queries, code_bundle, payload, private_part, slurm_cli
 from .container_wrappers import see, wrappers
 from .enter import words
-from .journal_tail import Logs, order_stop
+from .journal_tail import GrowingLogs, order_stop
 from .pending_reasons import in_words
 from .private_part import Sealed
 from .squeue_cache import QUEUE
 from .unshared.home import UnsharedHome, was_not_seen
 from .user_notes import notes_on
-from .wakeup_fd import Notice
+from .wakeup_fd import FileNotice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ...planning import Plan
     from ...progress import Progress
     from ..contract import Attempt, EngineContext, Steps
-    from .sbatch_request import Request
+    from .sbatch_request import SlurmRequest
 
     Answer = TypeVar("Answer")
 
@@ -70,7 +70,7 @@ class SlurmEngine(Engine):
     def __init__(self, context: EngineContext | None = None) -> None:
         super().__init__(context)
         self.job = ""
-        self.notice = Notice()
+        self.notice = FileNotice()
         self.settings = Settings()
         self.release()
 
@@ -84,7 +84,7 @@ class SlurmEngine(Engine):
         self.job = self.comment = ""
         self.folder = ""
         self.journal: Tail | None = None
-        self.logs: Logs | None = None
+        self.logs: GrowingLogs | None = None
         self.submitted = self.began = self.over = False
         self.outcome: Outcome | None = None
         self.began_at = 0.0
@@ -149,7 +149,7 @@ class SlurmEngine(Engine):
         self.unshared = UnsharedHome.of_record(self.settings, attempt.folder, record, attempt.context.home)
         return True
 
-    def _prepare(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Steps[None]:
+    def _prepare(self, attempt: Attempt, asked: SlurmRequest, stopped: Callable[[], bool]) -> Steps[None]:
         """Everything in the folder that the driver needs, before Slurm hears of it."""
         plan = attempt.plan
         tasks = [(role.name, index) for role in plan.roles.values() for index in range(role.instances)]
@@ -167,9 +167,10 @@ class SlurmEngine(Engine):
         if attempt.context.code:
             yield from self._beside(lambda: copy_code(attempt, works), attempt, stopped)
         if plan.options.code or any(role.provisions for role in plan.roles.values()):
-            provided = yield from self._beside(lambda: bring(attempt, works), attempt, stopped)
+            shared = yield from shared_data(attempt, self, stopped)
+            provided = yield from self._beside(lambda: bring(attempt, works, shared), attempt, stopped)
         shown: Sequence[tuple[str, str]] = ()
-        own: Mapping[tuple[str, int], ml_mounts.View] = {}
+        own: Mapping[tuple[str, int], ml_mounts.MlFolders] = {}
         if plan.options.channels:
             own = ml_mounts.make(
                 plan.options.channels, os.path.join(attempt.folder, layout.ML), dict(zip(tasks, folders, strict=True))
@@ -181,10 +182,11 @@ class SlurmEngine(Engine):
         made = payload.build(attempt, asked.components, places, provided, around, seen=seen)
         public, private = private_part.split(made, attempt)
         self.private = private_part.seal(private, attempt)
-        private_part.write_own(attempt.folder, layout.PAYLOAD, json.dumps({**public, "script": asked.script}).encode())
+        told = public.replace(script=asked.script).to_json()
+        private_part.write_own(attempt.folder, layout.PAYLOAD, json.dumps(told).encode())
 
     def _fill_channels(
-        self, attempt: Attempt, own: Mapping[tuple[str, int], ml_mounts.View], stopped: Callable[[], bool]
+        self, attempt: Attempt, own: Mapping[tuple[str, int], ml_mounts.MlFolders], stopped: Callable[[], bool]
     ) -> Steps[Sequence[tuple[str, str]]]:
         """The folders of the job's channels, by links; among many runs a child of its own does that."""
         first = next(iter(own.values()))
@@ -216,7 +218,7 @@ class SlurmEngine(Engine):
 
         return (yield from in_a_child(work, attempt.descriptors, self, stopped, whose=whose_work(attempt, ())))
 
-    def _submit(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Steps[None]:
+    def _submit(self, attempt: Attempt, asked: SlurmRequest, stopped: Callable[[], bool]) -> Steps[None]:
         environment = slurm_cli.environment(os.environ)
         environment.update(
             PAILOT_ATTEMPT=attempt.folder,
@@ -294,7 +296,7 @@ class SlurmEngine(Engine):
 
     def _follow(self) -> None:
         self.submitted = True
-        self.journal, self.logs = Tail(os.path.join(self.folder, layout.DRIVER_EVENTS)), Logs(self.folder)
+        self.journal, self.logs = Tail(os.path.join(self.folder, layout.DRIVER_EVENTS)), GrowingLogs(self.folder)
         self.known = (FollowedRecord.read(os.path.join(self.folder, layout.FOLLOWED)) or FollowedRecord()).offset
         self.notice.watch(self.journal.path)
         QUEUE.follow(self.job, self, float(self.settings["slurm_poll_seconds"]))
@@ -335,7 +337,7 @@ class SlurmEngine(Engine):
         if self.unshared is not None and not self.over and seen is not None and seen.state == "RUNNING":
             self.unshared.keep_mirror(self.job, self)
 
-    def _heard(self, entry: dict[str, Any], *, known: bool = False) -> None:
+    def _heard(self, entry: Mapping[str, Any], *, known: bool = False) -> None:
         """Take in an event; what another driver has told already is not told again."""
         kind = entry["event"]
         if kind == "began":
@@ -466,7 +468,7 @@ class SlurmEngine(Engine):
             return Observation(WAITING, outcome=Outcome("platform", killed))
         self.job, self.comment = record.job, record.comment
         self.unshared = UnsharedHome.of_record(self.settings, folder, record) if record.code else None
-        self.submitted, self.journal, self.logs = True, Tail(os.path.join(folder, layout.DRIVER_EVENTS)), Logs(folder)
+        self.submitted, self.journal, self.logs = True, Tail(os.path.join(folder, layout.DRIVER_EVENTS)), GrowingLogs(folder)
         for entry, _ in self.journal.entries():
             self._heard(entry)
         orders = read_lines(os.path.join(folder, layout.DRIVER_ORDERS))

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import os
 
+from ...job_values import Options
 from ...planning import placement as placing
 from ...runfolder import layout
+from ...runfolder.plan import Image
+from ...runtime.slurm.payload import Payload, RoleNeeds, TaskNeeds
 from ..preparation.tasks import checkpoint_folder, own_variables, shared_variables
 from .sbatch_request import gres
 
@@ -17,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from ...planning import RolePlan
+    from ...planning import Plan, RolePlan
     from ..contract import Attempt
-    from .container_wrappers import Seen
+    from .container_wrappers import SeenChannels
     from .sbatch_request import Component
 
 
@@ -47,8 +50,8 @@ def build(
     provided: Mapping[str, Mapping[str, str]],
     wrappers: Mapping[str, tuple[str, ...]],
     token: str = "",
-    seen: Mapping[tuple[str, int], Seen] | None = None,
-) -> dict[str, Any]:
+    seen: Mapping[tuple[str, int], SeenChannels] | None = None,
+) -> Payload:
     """The payload; references stand in it for secrets, and `private_part` takes out what else is private.
 
     `wrappers` are the words before bash for each role; `seen` is what each task sees of channels, with words of its own.
@@ -70,36 +73,51 @@ def build(
     tasks = []
     for role in plan.roles.values():
         for index in range(role.instances):
-            told = seen[role.name, index].variables if seen else {}
-            given = provided.get(role.name, {})
-            environment = own_variables(attempt, role, index, placement, works[role.name, index], told, given)
-            base = {label: first + index * ports[role.name, index][label] for label, first in role.port_base.items()}
+            task = role.name, index
+            told = seen[task].variables if seen else {}
+            base = {label: first + index * ports[task][label] for label, first in role.port_base.items()}
             tasks.append(
-                {
-                    "role": role.name,
-                    "index": index,
-                    "folder": task_folder(attempt, role.name, index),
-                    "work": works[role.name, index],
-                    "checkpoint": checkpoint_folder(attempt, role.name, index),
-                    "environment": environment,
-                    "ports": ports[role.name, index],
-                    "portBase": base,
-                    "component": component[role.name],
-                    **({"wrapper": seen[role.name, index].wrapper} if seen else {}),
-                }
+                TaskNeeds(
+                    role.name,
+                    index,
+                    task_folder(attempt, role.name, index),
+                    works[task],
+                    checkpoint_folder(attempt, role.name, index),
+                    own_variables(attempt, role, index, placement, works[task], told, provided.get(role.name, {})),
+                    ports[task],
+                    base,
+                    component[role.name],
+                    tuple(seen[task].wrapper) if seen else None,
+                )
             )
-    return {
-        "token": token,
-        "rules": [
-            [role.name, role.instances, role.completion.min_failed, role.completion.min_succeeded] for role in plan.roles.values()
-        ],
-        "maxRunSeconds": plan.options.max_run_seconds,
-        "graceSeconds": plan.options.grace_seconds,
-        "environment": dict(attempt.context.environment),
-        "shared": shared_variables(attempt, placement),
-        "roles": {role.name: _role(attempt, role, wrappers.get(role.name, ())) for role in plan.roles.values()},
-        "tasks": tasks,
-    }
+    return Payload(
+        token,
+        _travelling(plan),
+        dict(attempt.context.environment),
+        shared_variables(attempt, placement),
+        {role.name: RoleNeeds(gres(plan, role), tuple(wrappers.get(role.name, ()))) for role in plan.roles.values()},
+        tuple(tasks),
+        attempt.context.rotate_bytes,
+    )
+
+
+def _travelling(plan: Plan) -> Plan:
+    """The plan without what only the login node needs; the variables of a role stand with its tasks."""
+    options = plan.options
+    return plan.replace(
+        roles={
+            name: role.replace(image=Image(role.image.uri), entrypoint="", environment={}, callbacks=(), provisions=())
+            for name, role in plan.roles.items()
+        },
+        options=Options(
+            options.max_run_seconds,
+            options.grace_seconds,
+            options.retry_delay_seconds,
+            options.hold_on_failure_minutes,
+            options.hold_command,
+        ),
+        warnings=(),
+    )
 
 
 def _ports(role: RolePlan, index: int) -> dict[str, int]:
@@ -107,26 +125,3 @@ def _ports(role: RolePlan, index: int) -> dict[str, int]:
     if index == 0:
         wanted.setdefault("master", 1)
     return wanted
-
-
-def _role(attempt: Attempt, role: RolePlan, wrapper: tuple[str, ...]) -> dict[str, Any]:
-    options = attempt.plan.options
-    return {
-        "cpus": role.resources.cpu,
-        "memoryMb": role.resources.memory_mb,
-        "gres": gres(attempt.plan, role),
-        "task": {
-            "main": role.scripts.main,
-            "start": role.scripts.start,
-            "exit": role.scripts.exit,
-            "retries": role.task_retry_count,
-            "retry_delay": options.retry_delay_seconds,
-            "grace": options.grace_seconds,
-            "hold_seconds": options.hold_on_failure_minutes * 60,
-            "hold_command": options.hold_command or "",
-            "rotate_bytes": attempt.context.rotate_bytes,
-            "foreign_stop": "user",
-            "wrapper": wrapper,
-            "script_on_input": bool(wrapper),
-        },
-    }

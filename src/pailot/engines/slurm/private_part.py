@@ -7,25 +7,24 @@ sealed, and the key goes with the batch job's environment.
 
 from __future__ import annotations
 
-import json
 import os
 
 from ... import credentials
 from ...runfolder import layout
+from ...runtime.slurm.payload import PrivatePart
 from ...values import Value
 from . import code_bundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
+    from ...runtime.slurm.payload import Payload
     from ..contract import Attempt
 
 FILE = layout.SECRETS_ONCE
 UNSEALABLE = "unsealable"
 """The file in an attempt's folder that says that its node could not open what was sealed."""
-SCRIPTS = ("main", "start", "exit", "hold_command")
 
 
 class Sealed(Value):
@@ -38,10 +37,10 @@ class Sealed(Value):
         return f"Sealed({len(self.data)} bytes)"
 
 
-def split(payload: dict[str, Any], attempt: Attempt) -> tuple[dict[str, Any], dict[str, Any]]:
+def split(payload: Payload, attempt: Attempt) -> tuple[Payload, PrivatePart]:
     """The payload without anything private, and the private part."""
     texts = sorted({text for text in attempt.context.hidden if len(text) >= credentials.MIN_CHARACTERS}, key=len, reverse=True)
-    marks = {text: f"{payload['token']}{{s{number}}}" for number, text in enumerate(texts)}
+    marks = {text: f"{payload.token}{{s{number}}}" for number, text in enumerate(texts)}
     used: dict[str, str] = {}
 
     def public(text: str) -> str:
@@ -51,23 +50,11 @@ def split(payload: dict[str, Any], attempt: Attempt) -> tuple[dict[str, Any], di
                 text = text.replace(secret, mark)
         return text
 
-    def variables(given: dict[str, str]) -> dict[str, str]:
-        return {name: public(value) for name, value in given.items()}
-
-    tasks = [{**task, "environment": variables(task["environment"])} for task in payload["tasks"]]
-    roles = {
-        name: {**role, "task": {**role["task"], **{script: public(role["task"][script]) for script in SCRIPTS}}}
-        for name, role in payload["roles"].items()
-    }
-    inherited = payload["environment"]
+    shown = payload.changed(public) if marks else payload
+    inherited = payload.environment
     kept = {name: value for name, value in inherited.items() if credentials.is_harmless(name) and public(value) == value}
-    private = {
-        "secrets": dict(attempt.context.secrets),
-        "hidden": list(attempt.context.hidden),
-        "texts": used,
-        "environment": {name: value for name, value in inherited.items() if name not in kept},
-    }
-    return {**payload, "tasks": tasks, "roles": roles, "environment": kept}, private
+    withheld = {name: value for name, value in inherited.items() if name not in kept}
+    return shown.replace(environment=kept), PrivatePart(attempt.context.secrets, attempt.context.hidden, used, withheld)
 
 
 def remove(folder: str) -> None:
@@ -96,9 +83,9 @@ def holds_secrets(attempt: Attempt) -> bool:
     return bool(attempt.context.secrets) or any(text not in inherited for text in attempt.context.hidden)
 
 
-def seal(private: dict[str, Any], attempt: Attempt) -> Sealed:
+def seal(private: PrivatePart, attempt: Attempt) -> Sealed:
     """The content of the file: sealed if the nodes can open it, else plain."""
-    data = json.dumps(private).encode()
+    data = private.to_bytes()
     packages = _packages_seen_with(attempt.folder)
     parent = os.path.dirname(attempt.folder)
     if not packages or any(os.path.exists(os.path.join(parent, str(each), UNSEALABLE)) for each in range(attempt.number)):

@@ -1,9 +1,10 @@
 // @ts-check
 // The editor of job files: CodeMirror in a shadow root, where its style sheets are allowed by a strict policy.
 
+import { about, offers } from "./schema.js";
 import {
-  EditorState, EditorView, HighlightStyle, bracketMatching, defaultKeymap, drawSelection, highlightActiveLine, history,
-  historyKeymap, indentOnInput, indentUnit, indentWithTab, keymap, lineNumbers, lintGutter, lintKeymap, search, searchKeymap,
+  EditorState, EditorView, HighlightStyle, autocompletion, bracketMatching, completionKeymap, defaultKeymap, drawSelection, highlightActiveLine, history,
+  historyKeymap, hoverTooltip, indentOnInput, indentUnit, indentWithTab, keymap, lineNumbers, lintGutter, lintKeymap, search, searchKeymap,
   setDiagnostics, syntaxHighlighting, tags, yaml,
 } from "../vendor/editor.js";
 
@@ -21,17 +22,55 @@ const LOOK = EditorView.theme({
   ".cm-activeLine": { backgroundColor: "color-mix(in srgb, var(--faint) 45%, transparent)" },
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
   "&.cm-focused .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "var(--faint)" },
+  ".cm-tooltip-autocomplete ul li[aria-selected]": { backgroundColor: "var(--tint)", color: "var(--accent)" },
+  ".cm-completionDetail": { color: "var(--soft)", fontStyle: "normal", marginLeft: "12px" },
+  ".about": { padding: "6px 10px", maxWidth: "420px", fontFamily: "system-ui, sans-serif" }, ".about b": { display: "block" }, ".about i": { color: "var(--soft)", fontStyle: "normal" },
   ".cm-tooltip, .cm-panels": { backgroundColor: "var(--panel)", color: "var(--ink)", border: "1px solid var(--line)" },
 });
+
+/** Completion and hover, from the schema of job files. @param {() => any} schema */
+function known(schema) {
+  const place = (/** @type {EditorState} */ state, /** @type {number} */ at) => {
+    const line = state.doc.lineAt(at);
+    return { lines: state.doc.toString().split("\n"), row: line.number - 1, column: at - line.from, from: line.from };
+  };
+  return [
+    autocompletion({
+      icons: false,
+      override: [(context) => {
+        const { lines, row, column, from } = place(context.state, context.pos);
+        const found = schema() && offers(schema(), lines, row, column);
+        if (!found || (!context.explicit && found.from === column)) return null;
+        return { from: from + found.from, validFor: /^[\w-]*$/, options: found.offers.map((/** @type {import("./schema.js").Offer} */ each) => ({ label: each.label, detail: each.detail.slice(0, 60), apply: each.value ? each.label : `${each.label}: ` })) };
+      }],
+    }),
+    hoverTooltip((view, at) => {
+      const { lines, row, column, from } = place(view.state, at);
+      const found = schema() && about(schema(), lines, row, column);
+      if (!found) return null;
+      return {
+        pos: from + found.from, end: from + found.to, above: true,
+        create() {
+          const dom = document.createElement("div"), name = document.createElement("b"), kinds = document.createElement("i");
+          dom.className = "about";
+          name.textContent = found.name;
+          kinds.textContent = found.kinds.join(" | ");
+          dom.append(name, document.createTextNode(`${found.text} `), kinds);
+          return { dom };
+        },
+      };
+    }),
+  ];
+}
 
 /** @typedef {{line: number, column: number, endLine: number, endColumn: number, severity: string, message: string, code: string, hint: string | null}} Problem */
 
 /**
  * @param {HTMLElement} host
  * @param {string} text
- * @param {{onChange: (text: string) => void, onSubmit: () => void, label: string}} told
+ * @param {{onChange: (text: string) => void, onSubmit: () => void, label: string, schema?: () => any}} told
  */
-export function openEditor(host, text, { onChange, onSubmit, label }) {
+export function openEditor(host, text, { onChange, onSubmit, label, schema = () => null }) {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   root.replaceChildren();
   const view = new EditorView({
@@ -43,7 +82,7 @@ export function openEditor(host, text, { onChange, onSubmit, label }) {
         keymap.of([{ key: "Mod-Enter", run: () => (onSubmit(), true) }]),
         lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine(), lintGutter(), search(),
         indentUnit.of("  "), yaml(), syntaxHighlighting(COLOURS), LOOK,
-        keymap.of([...lintKeymap, ...defaultKeymap, ...historyKeymap, ...searchKeymap, indentWithTab]),
+        known(schema), keymap.of([...completionKeymap, ...lintKeymap, ...defaultKeymap, ...historyKeymap, ...searchKeymap, indentWithTab]),
         matchMedia("(max-width: 760px)").matches ? EditorView.lineWrapping : [],
         EditorView.contentAttributes.of({ "aria-label": label }),
         EditorView.updateListener.of((update) => update.docChanged && onChange(update.state.doc.toString())),

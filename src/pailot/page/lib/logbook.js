@@ -117,7 +117,7 @@ export class Book {
    */
   addBefore(bytes, start, { attempt, taskAttempt, kept }) {
     const first = this.parts[0], same = first.attempt === attempt && first.taskAttempt === taskAttempt;
-    const cut = start > kept ? bytes.indexOf(NEWLINE) + 1 : 0;
+    const cut = start > kept ? bytes.subarray(0, -1).indexOf(NEWLINE) + 1 : 0; // the last byte ends the line before ours
     const older = new Book();
     older.begin(attempt, taskAttempt, start + cut);
     older.addBytes(bytes.subarray(cut));

@@ -1,43 +1,92 @@
 // @ts-check
-import { html, useEffect } from "../vendor/preact.js";
+import { html, useEffect, useState } from "../vendor/preact.js";
 import { get } from "../lib/api.js";
 import { amounts, duration, memory } from "../lib/format.js";
 import { Trouble, useClock, useLoaded } from "../lib/ui.js";
 import { t } from "../lib/words.js";
 
-/** What there is, who holds it, who waits. */
-export function Cluster() {
+const COLOURS = 6;
+const MOST_SQUARES = 64;
+
+/** @typedef {{cpu: number, memory: number, gpu: number}} Resources */
+
+/** What there is, who holds it, who waits. @param {{more: string[]}} props */
+export function Cluster({ more }) {
   const report = useLoaded((signal) => get("/capacity", { signal }), []);
+  const past = useLoaded((signal) => get("/capacity?history=24h", { signal }), []);
   const now = useClock(2000);
+  const [by, setBy] = useState("gpus");
   useEffect(() => {
     const timer = setInterval(() => document.hidden || report.reload(), 2000);
-    return () => clearInterval(timer);
+    const slow = setInterval(() => document.hidden || past.reload(), 60000);
+    return () => (clearInterval(timer), clearInterval(slow));
   }, []);
   if (report.error && !report.value) return html`<${Trouble} error=${report.error} retry=${report.reload} />`;
   if (!report.value) return html`<p class="soft">${t("loading")}</p>`;
-  const { total, used, virtualClusters, holders, waiting, node } = report.value;
-  const heads = [t("name"), t("clusters"), t("asked"), t("ran"), t("reason")];
+  const { total, used, virtualClusters, node } = report.value;
+  const only = more[0] ?? "", here = (/** @type {any} */ each) => !only || each.virtualCluster === only;
+  const holders = report.value.holders.filter(here).sort((/** @type {any} */ one, /** @type {any} */ other) => other[by] - one[by] || other.cpus - one.cpus);
+  const waiting = report.value.waiting.filter(here);
+  const gpus = waiting.reduce((/** @type {number} */ sum, /** @type {any} */ each) => sum + each.gpus, 0);
+  const resources = (/** @type {Resources} */ { cpu, memory: mb, gpu }) => amounts({ cpus: cpu, memoryMB: mb, gpus: gpu });
   return html`
-    <h1>${t("cluster")} <span class="soft">${node}</span></h1>
-    <div class="panel bars"><${Bar} name="CPU" used=${used.cpu} total=${total.cpu} /><${Bar} name="RAM" used=${used.memory} total=${total.memory} show=${memory} />
-      ${total.gpu > 0 && html`<${Bar} name="GPU" used=${used.gpu} total=${total.gpu} />`}</div>
-    <div class="grid plain" role="table" aria-label=${t("clusters")}>
-      <div role="row" class="head">${[t("clusters"), `${t("kept")} CPU`, "RAM", "GPU", `${t("used")} CPU`, "RAM", "GPU", t("running"), t("waiting")].map((each) => html`<span role="columnheader">${each}</span>`)}</div>
-      ${Object.entries(virtualClusters).map(([name, each]) => html`<div role="row"><span role="cell"><a href=${`/jobs?all=1&vc=${encodeURIComponent(name)}`}><bdi>${name}</bdi></a></span>
-        ${[each.resourcesGuaranteed.cpu, memory(each.resourcesGuaranteed.memory), each.resourcesGuaranteed.gpu, each.resourcesUsed.cpu, memory(each.resourcesUsed.memory), each.resourcesUsed.gpu, each.numActiveJobs, each.numPendingJobs].map((cell) => html`<span role="cell">${cell}</span>`)}</div>`)}
+    <div class="row"><h1>${only ? html`<a href="/cluster">${t("cluster")}</a> › <bdi>${only}</bdi>` : t("cluster")}</h1> <span class="soft grow">${node}</span>
+      <span class="soft">${waiting.length ? t("waitingJobs", waiting.length, gpus) : t("nothingWaits")}</span></div>
+    <div class="panel bars"><${Bar} name="CPU" used=${used.cpu} total=${total.cpu} /><${Bar} name=${t("memory")} used=${used.memory} total=${total.memory} show=${memory} />
+      ${total.gpu > 0 && html`<${Gpus} used=${used.gpu} total=${total.gpu} holders=${report.value.holders} />`}</div>
+    ${past.value?.history?.at.length > 1 && html`<${Past} history=${past.value.history} total=${total} />`}
+    <div class="grid clusters" role="table" aria-label=${t("clusters")}>
+      <div role="row" class="head">${[t("clusters"), t("kept"), t("used"), t("freeNow"), t("running"), t("waiting")].map((each) => html`<span role="columnheader">${each}</span>`)}</div>
+      ${Object.entries(virtualClusters).map(([name, each]) => html`<div role="row"><span role="cell"><a href=${`/cluster/${encodeURIComponent(name)}`}><bdi>${name}</bdi></a></span>
+        <span role="cell" class="soft">${resources(each.resourcesGuaranteed)}</span><span role="cell">${resources(each.resourcesUsed)} ${beyond(each) && html`<span class="warning" title=${t("borrowed")}>(${beyond(each)})</span>`}</span>
+        <span role="cell">${resources(left(each.resourcesGuaranteed, each.resourcesUsed))}</span>
+        <span role="cell"><a href=${`/jobs?all=1&state=RUNNING&vc=${encodeURIComponent(name)}`}>${each.numActiveJobs}</a></span><span role="cell"><a href=${`/jobs?all=1&state=WAITING&vc=${encodeURIComponent(name)}`}>${each.numPendingJobs}</a></span></div>`)}
     </div>
-    <h2>${t("holders")}</h2>
-    ${holders.length === 0 ? html`<p>${t("nothingRuns")}</p>` : html`<${Table} rows=${holders} heads=${heads} now=${now} />`}
+    <div class="row"><h2 class="grow">${t("holders")}</h2>${holders.length > 1 && html`<div class="chips two" role="group" aria-label=${t("orderBy")}>${[["gpus", "GPU"], ["cpus", "CPU"], ["memoryMB", t("memory")]].map(([key, word]) => html`<button aria-pressed=${by === key} onClick=${() => setBy(key)}>${word}</button>`)}</div>`}</div>
+    ${holders.length === 0 ? html`<p class="soft">${t("nothingRunsFree", total.cpu)}</p>` : html`<${Table} label=${t("holders")} heads=${[t("name"), t("clusters"), t("holds"), t("sinceWord"), ""]} rows=${holders} now=${now} />`}
     <h2>${t("line")}</h2>
-    ${waiting.length === 0 ? html`<p>${t("nothingWaits")}</p>` : html`<${Table} rows=${waiting} heads=${heads} now=${now} />`}`;
+    ${waiting.length === 0 ? html`<p class="soft">${t("nothingWaits")}</p>` : html`<${Table} label=${t("line")} heads=${["", t("name"), t("clusters"), t("asked"), t("reason")]} rows=${waiting} now=${now} line=${true} />`}`;
 }
 
-/** @param {{rows: any[], heads: string[], now: number}} props */
-const Table = ({ rows, heads, now }) => html`<div class="grid holders" role="table" aria-label=${heads[0]}>
+/** @param {Resources} kept @param {Resources} used */
+const left = (kept, used) => ({ cpu: Math.max(0, kept.cpu - used.cpu), memory: Math.max(0, kept.memory - used.memory), gpu: Math.max(0, kept.gpu - used.gpu) });
+
+/** What a virtual cluster uses beyond what is kept for it. @param {{resourcesUsed: Resources, resourcesGuaranteed: Resources}} each */
+function beyond({ resourcesUsed: used, resourcesGuaranteed: kept }) {
+  const parts = [used.cpu > kept.cpu && `+${+(used.cpu - kept.cpu).toFixed(2)} CPU`, used.memory > kept.memory && `+${memory(used.memory - kept.memory)}`, used.gpu > kept.gpu && `+${used.gpu - kept.gpu} GPU`];
+  return parts.filter(Boolean).join(", ");
+}
+
+/** @param {{rows: any[], heads: string[], now: number, label: string, line?: boolean}} props */
+const Table = ({ rows, heads, now, label, line = false }) => html`<div class=${line ? "grid line" : "grid holders"} role="table" aria-label=${label}>
   <div role="row" class="head">${heads.map((each) => html`<span role="columnheader">${each}</span>`)}</div>
-  ${rows.map((each) => html`<div role="row" key=${each.job}><span role="cell"><a href=${`/jobs/${encodeURIComponent(each.job)}`}><bdi>${each.job}</bdi></a></span>
-    <span role="cell">${each.virtualCluster}</span><span role="cell">${amounts(each)}</span><span role="cell">${each.since ? duration(now - each.since) : "—"}</span>
-    <span role="cell" class="soft" title=${each.reason?.text ?? ""}>${each.reason?.text ?? ""}</span></div>`)}</div>`;
+  ${rows.map((each) => html`<div role="row" key=${each.job}>
+    ${line && html`<span role="cell" class=${each.reason?.kind === "never" ? "error" : "soft"}>${each.reason?.kind === "never" ? "✕" : (each.reason?.position || "")}</span>`}
+    <span role="cell"><a href=${`/jobs/${encodeURIComponent(each.job)}`}><bdi>${each.job}</bdi></a></span><span role="cell" class="soft"><bdi>${each.virtualCluster}</bdi></span><span role="cell">${amounts(each)}</span>
+    ${!line && html`<span role="cell">${each.since ? duration(now - each.since) : "—"}</span><span role="cell"><a href=${`/jobs/${encodeURIComponent(each.job)}/usage`}>${t("usage")}</a></span>`}
+    ${line && html`<span role="cell" class=${each.reason?.kind === "never" ? "error" : "soft"} title=${each.reason?.text ?? ""}>${each.reason?.text ?? ""}</span>`}</div>`)}</div>`;
+
+const DAY_MS = 86400000;
+
+/** The last 24 hours, each amount as a share of the whole. @param {{history: {at: number[], cpus: number[], memoryMB: number[], gpus: number[], waiting: number[]}, total: Resources}} props */
+function Past({ history, total }) {
+  const end = history.at[history.at.length - 1], x = (/** @type {number} */ at) => ((at - end + DAY_MS) / DAY_MS) * 1000;
+  const lines = /** @type {[string, number[], number][]} */ ([["CPU", history.cpus, total.cpu], [t("memory"), history.memoryMB, total.memory], ...(total.gpu ? [["GPU", history.gpus, total.gpu]] : [])]);
+  const most = Math.max(1, ...history.waiting);
+  const path = (/** @type {number[]} */ values, /** @type {number} */ whole) => history.at.map((at, each) => `${each && at - history.at[each - 1] < 600000 ? "L" : "M"}${x(at).toFixed(1)} ${(100 - (whole ? (100 * values[each]) / whole : 0)).toFixed(1)}`).join("");
+  return html`<section class="panel past" aria-label=${t("lastDay")}><div class="row"><strong class="grow">${t("lastDay")}</strong><span class="legend">${lines.map(([name], number) => html`<span class=${`curve${number}`}><i></i>${name}</span>`)}<span class="curve3"><i></i>${t("waiting")} (≤ ${Math.ceil(most)})</span></span></div>
+    <svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-label=${t("lastDay")}>${[25, 50, 75].map((y) => html`<path class="rule" d=${`M0 ${y}H1000`} />`)}
+      <path class="curve3" d=${path(history.waiting, most)} />${lines.map(([, values, whole], number) => html`<path class=${`curve${number}`} d=${path(values, whole)} />`)}</svg>
+    <div class="row between soft"><span>−24 h</span><span>−18 h</span><span>−12 h</span><span>−6 h</span><span>${t("nowWord")}</span></div></section>`;
+}
+
+/** GPUs as squares, each in the colour of the job that holds it. @param {{used: number, total: number, holders: any[]}} props */
+function Gpus({ used, total, holders }) {
+  if (total > MOST_SQUARES) return html`<${Bar} name="GPU" used=${used} total=${total} />`;
+  const squares = holders.flatMap((each, number) => Array.from({ length: each.gpus }, () => ({ job: each.job, colour: number % COLOURS })));
+  return html`<div><div class="row"><strong>GPU</strong> <span class="soft">${used} / ${total}</span></div>
+    <div class="squares" role="img" aria-label=${`GPU ${used} / ${total}`}>${Array.from({ length: total }, (_, each) => html`<i class=${squares[each] ? `held${squares[each].colour}` : ""} title=${squares[each]?.job ?? t("free")}></i>`)}</div></div>`;
+}
 
 /** @param {{name: string, used: number, total: number, show?: (amount: number) => string | number}} props */
 const Bar = ({ name, used, total, show = (amount) => +amount.toFixed(2) }) => html`<div>

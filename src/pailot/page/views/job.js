@@ -156,12 +156,21 @@ function Plan({ path }) {
   return plan.value ? html`<${PlanRoles} plan=${plan.value} />` : html`<p class="soft">${t("loading")}</p>`;
 }
 
-/** @param {{plan: any}} props */
-export const PlanRoles = ({ plan }) => html`<div>${Object.entries(plan.taskRoles).map(([role, each]) => html`<section class="panel">
-  <div class="row"><strong><bdi>${role}</bdi></strong> <span class="soft">× ${each.instances} · ${each.image}</span></div>
-  ${["start", "main", "exit"].filter((part) => each.script?.[part]).map((part) => html`<h2>${part}</h2><pre class="text" tabindex="0">${each.script[part]}</pre>`)}
-  <details><summary>${t("environment")}</summary><pre class="text" tabindex="0">${Object.entries(each.environment ?? {}).map(([name, value]) => `${name}=${value}`).join("\n")}</pre></details>
-</section>`)}</div>`;
+/** What each task would run: its script, its environment, what it asks for. @param {{plan: any}} props */
+export const PlanRoles = ({ plan }) => html`<div>${Object.entries(plan.taskRoles).map(([role, each]) => html`<${PlanRole} key=${role} role=${role} plan=${each} />`)}</div>`;
+
+/** @param {{role: string, plan: any}} props */
+function PlanRole({ role, plan }) {
+  const [index, setIndex] = useState(0);
+  const own = plan.taskEnvironment?.[index] ?? {}, all = { ...plan.environment, ...own };
+  const asked = plan.resources ?? {}, ports = Object.keys(asked.ports ?? {});
+  return html`<section class="panel">
+  <div class="row"><strong><bdi>${role}</bdi></strong> <span class="soft grow">${[`× ${plan.instances}`, plan.image, amounts({ cpus: asked.cpu ?? 0, memoryMB: asked.memoryMB ?? 0, gpus: asked.gpu ?? 0 }), ports.length ? `${t("ports")} ${ports.join(", ")}` : "", plan.retries ? `${t("retries")} ${plan.retries}` : ""].filter(Boolean).join(" · ")}</span>
+    ${plan.instances > 1 && html`<label>${t("task")} <input class="small" type="number" min="0" max=${plan.instances - 1} value=${index} onInput=${(/** @type {any} */ e) => setIndex(Math.min(plan.instances - 1, Math.max(0, Number(e.target.value) || 0)))} /></label>`}</div>
+  ${["start", "main", "exit"].filter((part) => plan.script?.[part]).map((part) => html`<h2>${part}</h2><pre class="text" tabindex="0">${plan.script[part]}</pre>`)}
+  <details><summary>${t("environment")} <span class="soft">${Object.keys(all).length}</span></summary><pre class="text" tabindex="0">${Object.entries(all).map(([name, value]) => html`<span class=${name in own ? "own" : ""}>${name}=${value}${"\n"}</span>`)}</pre></details>
+</section>`;
+}
 
 /** @param {{path: string, state: string}} props */
 function Events({ path, state }) {

@@ -12,6 +12,7 @@ import { t } from "../lib/words.js";
 const LINE_PX = 19;
 const AROUND = 30; // rows that are drawn above and below what is seen
 const CHUNK_BYTES = 262144;
+const MOST_CHUNK_BYTES = 64 * CHUNK_BYTES;
 const MOST_FOLLOWED = 500_000; // lines that are kept while the end is followed; earlier ones come back by range
 const MOST_LINES = 1_000_000; // browsers end near 33.5 million pixels
 const TRIMMED_AT_ONCE = 50_000;
@@ -161,8 +162,12 @@ function Log({ path, role, index, tries, failed, choice }) {
     try {
       let added = 0;
       if (first.from > now.kept) {
-        const from = Math.max(now.kept, first.from - CHUNK_BYTES);
-        const found = await part(`${from}-${first.from - 1}`, first);
+        let size = CHUNK_BYTES, from = 0, found;
+        do {
+          from = Math.max(now.kept, first.from - size);
+          found = await part(`${from}-${first.from - 1}`, first);
+          size *= 4;
+        } while (found.from === from && from > now.kept && size <= MOST_CHUNK_BYTES && found.data.subarray(0, -1).indexOf(10) < 0); // a long line
         if (found.from > from) now.kept = found.from;
         added = book.addBefore(found.data, found.from, { ...first, kept: now.kept });
       } else {
@@ -279,13 +284,12 @@ function Log({ path, role, index, tries, failed, choice }) {
     const found = await part(`${from}-${next > from ? next - 1 : from + (book.long.get(from) ?? 0) * 4}`, whose);
     setWhole(new TextDecoder().decode(found.data));
   };
-  const download = async () => {
-    const whose = book.last ?? { attempt: 0, taskAttempt: 0 };
-    const told = await get(`${path}/attempts/${whose.attempt}/taskRoles/${encodeURIComponent(role)}/taskIndex/${index}/attempts/${whose.taskAttempt}/logs`);
-    const place = told.locations.find((/** @type {any} */ each) => each.name === stream) ?? told.locations[0];
+  /** A browser fetches a file without our header: a key that opens the logs of this job for an hour stands in its address. */
+  const download = async (/** @type {string} */ what) => {
+    const { key } = await get(`${path}/logs/key`), whose = book.last ?? { attempt: 0, taskAttempt: 0 };
     const link = document.createElement("a");
-    link.href = `${place.uri}&download=1`;
-    link.download = `${role}-${index}-${whose.taskAttempt}.log`;
+    link.href = what === "zip" ? `/api/v2${path}/logs.zip?stream=${stream}&key=${key}` : `/api/v2${address}?stream=${stream}&attempt=${whose.attempt}&taskAttempt=${whose.taskAttempt}&download=${what}&key=${key}`;
+    link.download = "";
     link.click();
   };
   const clock = useMemo(() => new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hour12: false }), []);
@@ -300,7 +304,7 @@ function Log({ path, role, index, tries, failed, choice }) {
     const on = marked && offset >= marked.from && offset <= marked.to && whose.taskAttempt === marked.whose.taskAttempt && whose.attempt === marked.whose.attempt;
     const hit = find.on(row);
     return html`<div key=${row} class=${`line${when?.stderr && stream === "all" ? " err" : ""}${hit ? " hit" : ""}${hit === 2 ? " at" : ""}${on ? " marked" : ""}`} style=${{ top: `${row * LINE_PX}px` }}>
-      <button class="n" tabindex="-1" aria-label=${t("linkTo", offset)} onClick=${(/** @type {MouseEvent} */ event) => number(event, row)}>${counted ? count(row + 1 - whose.row) : count(offset)}</button>
+      <button class="n" tabindex="-1" title=${t("linkTo", count(offset))} onClick=${(/** @type {MouseEvent} */ event) => number(event, row)}>${counted ? count(row + 1 - whose.row) : count(offset)}</button>
       ${times && html`<time class="when">${when ? clock.format(when.at) : ""}</time>`}<${Text} line=${book.line(row)} />
       ${book.long.has(offset) && html` <button class="quiet" onClick=${() => showAll(row)}>${t("showAll", bytes(book.long.get(offset) ?? 0))}</button>`}</div>`;
   };
@@ -316,7 +320,8 @@ function Log({ path, role, index, tries, failed, choice }) {
       <${Find} find=${find} />
       <label><input type="checkbox" checked=${times} onChange=${flip} /> ${t("times")}</label>
       <label><input type="checkbox" checked=${following} onChange=${() => (following ? follows(false) : end())} /> ${t("follow")}</label>
-      <button onClick=${download}>${t("download")}</button>
+      <select class="menu" aria-label=${t("download")} value="" onChange=${(/** @type {any} */ e) => (download(e.target.value).catch(setError), (e.target.value = ""))}>
+        <option value="" disabled selected>${t("download")}</option><option value="1">${t("thisTry")}</option><option value="gz">${t("thisTry")}, .gz</option><option value="zip">${t("allTasks")}, .zip</option></select>
       <span class="soft">${live === "ended" ? t("ended") : live === "live" ? t("live") : t("notAtEnd")} · ${count(total + book.dropped)}</span>
     </div>
     ${error && html`<${Trouble} error=${error} retry=${() => start(wished())} />`}
@@ -456,12 +461,8 @@ function useFind({ path, role, index, stream, book, total, show, open, name }) {
         fresh = false;
       } catch (found) {
         if (abort.signal.aborted) return;
-        if (!(found instanceof ApiError && found.status === 404)) return void (setHits([]), setError(/** @type {Error} */ (found).message));
-        const test = matcher(wanted, regex, exact), local = [];
-        for (let row = 0; row < book.length; row++) if (book.offset(row) >= 0 && test(plain(book.line(row)))) local.push({ role, index, attempt: book.partOf(row).attempt, taskAttempt: book.partOf(row).taskAttempt, offset: book.offset(row), line: null, text: book.line(row) });
-        setHits(local);
-        if (fresh && local.length) at(local, nearest(local));
-        fresh = false;
+        setHits([]);
+        setError(/** @type {Error} */ (found).message);
       } finally {
         if (!abort.signal.aborted) setBusy(false);
       }

@@ -18,6 +18,7 @@ import signal
 import sys
 import time
 
+from ...job_values import Options
 from ...lifecycle import retry, states
 from ...lifecycle.attempt_machine import (
     AllGone,
@@ -39,24 +40,33 @@ from ...lifecycle.completion import Outcome, RoleRule, Verdict
 from ...lifecycle.waits import milliseconds
 from ...runfolder import layout
 from ...runfolder.atomic_json import append_line, read_lines, read_record, write_record
+from ...runfolder.plan import Plan
+from ...runfolder.plan_codec import PlanFormatError
 from ...runfolder.records import Placement, TaskRecord
 from ...runfolder.removing import remove_tree
 from ...runfolder.stop_reason import claim_stop
+from ...values import Value
 from ..folder_copy import tree
+from ..task_spec import task_of_plan
 from . import allocation, step
+from .payload import Payload, PrivatePart
 from .unshared import unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-    from ...values import Value
+    from .payload import TaskNeeds
 
 LOOK_SECONDS = 5.0
 """How often the orders are read without a signal that asks for it."""
 END_SECONDS = 30.0
 """Beyond the grace: then what does not end is left to Slurm."""
+
+
+NOTHING = Payload("", Plan("", "", {}, 0, "", "", True, Options()), {}, {}, {}, ())
+"""What is there where the file is not."""
 
 
 class Unsealable(Exception):
@@ -74,11 +84,12 @@ class Driver:
         self.packages = environment.pop("PAILOT_PACKAGES", "")
         self.environment = environment
         self.job = environment.get("SLURM_JOB_ID", "")
-        self.payload: dict[str, Any] = read_record(os.path.join(folder, layout.PAYLOAD)) or {}
+        self.payload = _payload(folder)
+        self.private = PrivatePart()
         self.events = os.path.join(folder, layout.DRIVER_EVENTS)
         self.tasks: list[Runner] = []
         self.machine: AttemptMachine
-        self.stop: dict[str, Any] = {}
+        self.stop: dict[str, object] = {}
         """What every step was told about stopping."""
         self.signals: set[int] = set()
         self.ending = self.went = self.given_up = False
@@ -97,7 +108,7 @@ class Driver:
             self._listen()
             self.machine = AttemptMachine(self._terms(), time.monotonic())
             self._read_orders()
-            if not self.payload:
+            if self.payload is NOTHING:
                 self._tell(CannotRun("there is no payload"))
             if not self.stop:
                 self._start()
@@ -110,11 +121,14 @@ class Driver:
             os.close(lock)
 
     def _terms(self) -> AttemptTerms:
-        payload = self.payload
+        plan = self.payload.plan
         return AttemptTerms(
-            tuple(RoleRule(*each) for each in payload.get("rules", ())),
-            float(payload.get("graceSeconds", 0)),
-            payload.get("maxRunSeconds"),
+            tuple(
+                RoleRule(role.name, role.instances, role.completion.min_failed, role.completion.min_succeeded)
+                for role in plan.roles.values()
+            ),
+            plan.options.grace_seconds,
+            plan.options.max_run_seconds,
             without_result=retry.PLATFORM,
             end_seconds=END_SECONDS,
         )
@@ -162,43 +176,32 @@ class Driver:
                 pass  # the next attempt is not sealed
             self._tell(CannotRun(f"{error}; the next attempt does without"))
             return
-        payload = self.payload
         rooms = allocation.slots(self.environment)
-        alone = len(payload["tasks"]) == 1
-        for number, task in enumerate(payload["tasks"]):
-            slot = rooms[task["component"]].pop(0)
+        alone = len(self.payload.tasks) == 1
+        for number, task in enumerate(self.payload.tasks):
+            slot = rooms[task.component].pop(0)
             self.tasks.append(Runner(self, number, task, slot, alone=alone))
         for runner in self.tasks:
             runner.launch()
 
     def _take_private(self) -> None:
         """What no readable file holds, put where it belongs. Its file is gone before the first task begins."""
-        private = self._open_private()
-        self.secrets = {"secrets": private.get("secrets", {}), "hidden": private.get("hidden", [])}
-        payload, texts = self.payload, private.get("texts", {})
-        payload["environment"] = {**payload["environment"], **private.get("environment", {})}
-        if texts:
-            pattern = re.compile(re.escape(str(payload["token"])) + r"\{s[0-9]+\}")
+        self.private = private = self._open_private()
+        payload = self.payload.replace(environment={**self.payload.environment, **private.environment})
+        if private.texts:
+            pattern = re.compile(re.escape(payload.token) + r"\{s[0-9]+\}")
+            payload = payload.changed(lambda text: pattern.sub(lambda match: private.texts[match[0]], text))
+        self.payload = payload
 
-            def filled(text: str) -> str:
-                return pattern.sub(lambda match: str(texts[match[0]]), text)
-
-            for task in payload["tasks"]:
-                task["environment"] = {name: filled(value) for name, value in task["environment"].items()}
-            for role in payload["roles"].values():
-                for script in ("main", "start", "exit", "hold_command"):
-                    role["task"][script] = filled(role["task"][script])
-
-    def _open_private(self) -> dict[str, Any]:
+    def _open_private(self) -> PrivatePart:
         path = os.path.join(self.folder, layout.SECRETS_ONCE)
         try:
             with open(path, "rb") as stream:
                 data = stream.read()
         except FileNotFoundError:
-            return {}
+            return PrivatePart()
         os.unlink(path)
-        opened: dict[str, Any] = json.loads(self._unsealed(data) if self.key else data)
-        return opened
+        return PrivatePart.from_bytes(self._unsealed(data) if self.key else data)
 
     def _unsealed(self, data: bytes) -> bytes:
         """By a package of the submitter, which this Python can load if it is the same version."""
@@ -219,11 +222,12 @@ class Driver:
         payload = self.payload
         places = {}
         for runner in self.tasks:
-            places[f"h{runner.number}"] = runner.place["address"]
-            for label, numbers in runner.place["ports"].items():
+            where = runner.placed
+            places[f"h{runner.number}"] = where.address
+            for label, numbers in where.ports.items():
                 for position, number in enumerate(numbers):
                     places[f"p{runner.number}.{label}.{position}"] = str(number)
-        pattern = re.compile(re.escape(payload["token"]) + r"\{([^{}]*)\}")
+        pattern = re.compile(re.escape(payload.token) + r"\{([^{}]*)\}")
 
         def filler(root: str) -> Callable[[str], str]:
             known = {**places, "root": root}
@@ -231,28 +235,28 @@ class Driver:
 
         named = {f"{each.role}:{each.index}": each for each in self.tasks}
         peers = [
-            {"role": each.role, "index": each.index, "address": each.place["address"], "ports": each.place["ports"]}
+            {"role": each.role, "index": each.index, "address": each.placed.address, "ports": each.placed.ports}
             for each in self.tasks
         ]
         listed = {"peers": peers}
         write_record(os.path.join(self.folder, layout.PEERS), listed, durable=False)
         placement = Placement(
             slurm_job=self.job,
-            host=self.tasks[0].place["host"],
-            hosts={name: each.place["host"] for name, each in named.items()},
-            ports={name: each.place["ports"] for name, each in named.items()},
+            host=self.tasks[0].placed.host,
+            hosts={name: each.placed.host for name, each in named.items()},
+            ports={name: each.placed.ports for name, each in named.items()},
             components={name: each.slot.group for name, each in named.items() if each.slot.group >= 0},
         )
         write_record(os.path.join(self.folder, layout.PLACEMENT), placement.to_json(), durable=False)
-        self._note("placed", hosts={name: each.place["host"] for name, each in named.items()})
+        self._note("placed", hosts={name: each.placed.host for name, each in named.items()})
         shared: dict[str, str] = {}
         fill = filler("")
         for runner in self.tasks:
             if self.root:  # then each has folders of its own
-                fill = filler(runner.place["root"])
+                fill = filler(runner.placed.root)
             if self.root or not shared:
-                shared = {name: fill(value) for name, value in payload["shared"].items()}
-            own = {name: fill(value) for name, value in runner.task["environment"].items()}
+                shared = {name: fill(value) for name, value in payload.shared.items()}
+            own = {name: fill(value) for name, value in runner.task.environment.items()}
             runner.go({**shared, **own}, fill, listed if self.root else None)
 
     # Driving
@@ -265,7 +269,7 @@ class Driver:
             self._tell(TimePassed(time.monotonic()))
             if self.given_up:
                 return
-            if not self.went and not self.stop and all(each.place for each in self.tasks):
+            if not self.went and not self.stop and all(each.place is not None for each in self.tasks):
                 self._go()
 
     def _serve(self) -> None:
@@ -356,7 +360,7 @@ class Driver:
     def _moment_of_limit(self) -> float:
         """Slurm warns up to a minute early; where it says when the job has to end, that minute is used."""
         try:
-            left = float(self.environment["SLURM_JOB_END_TIME"]) - time.time() - float(self.payload["graceSeconds"]) - 10
+            left = float(self.environment["SLURM_JOB_END_TIME"]) - time.time() - self.payload.plan.options.grace_seconds - 10
         except (KeyError, ValueError):
             left = 0
         return time.monotonic() + left
@@ -389,7 +393,7 @@ class Driver:
 
     def _wait_until_fetched(self) -> None:
         """Our folder goes with us: the login node has to have a copy, but we do not wait for ever."""
-        until = time.monotonic() + float(self.payload.get("fetchSeconds", 0))
+        until = time.monotonic() + self.payload.fetch_seconds
         while not os.path.exists(os.path.join(self.root, "fetched.json")):
             left = until - time.monotonic()
             if left <= 0:
@@ -411,19 +415,28 @@ class Driver:
         append_line(self.events, {"at": time.time(), "event": event, **details}, durable=durable)
 
 
+class StepPlace(Value):
+    """Where a step runs: its node, and what it reserved there."""
+
+    host: str
+    address: str
+    ports: Mapping[str, list[int]]
+    root: str
+
+
 class Runner:
     """One task as the driver sees it: its step, started by srun, or forked where the job has but one task."""
 
-    def __init__(self, driver: Driver, number: int, task: dict[str, Any], slot: allocation.Slot, *, alone: bool) -> None:
+    def __init__(self, driver: Driver, number: int, task: TaskNeeds, slot: allocation.Slot, *, alone: bool) -> None:
         self.driver, self.number, self.task, self.slot, self.alone = driver, number, task, slot, alone
-        self.role, self.index = str(task["role"]), int(task["index"])
+        self.role, self.index = task.role, task.index
         self.name = f"{self.role}:{self.index}"
         self.folder = layout.task_folder(driver.folder, self.role, self.index)
         self.pid = 0
         self.reader = self.writer = -1
         self.heard = b""
         self.unsent = b""
-        self.place: dict[str, Any] = {}
+        self.place: StepPlace | None = None
         self.begun = self.over = False
         self.tries = 0
         self.again_at: float | None = None
@@ -432,11 +445,17 @@ class Runner:
     def alive(self) -> bool:
         return self.pid > 0
 
+    @property
+    def placed(self) -> StepPlace:
+        """Where the step is, once it has said so."""
+        assert self.place is not None
+        return self.place
+
     def launch(self) -> None:
         self.again_at = None
         self.tries += 1
-        self.heard, self.unsent, self.place = b"", b"", {}
-        wanted = {"ports": self.task["ports"], "portBase": self.task["portBase"]}
+        self.heard, self.unsent, self.place = b"", b"", None
+        wanted = {"ports": self.task.ports, "portBase": self.task.port_base}
         theirs_in, self.writer = os.pipe2(os.O_CLOEXEC)
         self.reader, theirs_out = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self.reader, False)
@@ -448,25 +467,29 @@ class Runner:
         os.close(theirs_in)
         os.close(theirs_out)
 
-    def go(self, environment: dict[str, str], fill: Callable[[str], str], peers: dict[str, Any] | None) -> None:
-        payload, task = self.driver.payload, self.task
-        role = payload["roles"][self.role]
-        fields = {
-            **role["task"],
-            "role": self.role,
-            "index": self.index,
-            "folder": fill(task["folder"]),
-            "work_dir": fill(task["work"]),
-            "checkpoint": fill(task["checkpoint"]),
-            "environment": environment,
-            "attempt_folder": os.path.join(self.place["root"], "attempt") if self.driver.root else self.driver.folder,
-            "wrapper": [fill(each) for each in task.get("wrapper", role["task"]["wrapper"])],
-            **self.driver.secrets,
-        }
+    def go(self, environment: dict[str, str], fill: Callable[[str], str], peers: Mapping[str, object] | None) -> None:
+        driver, payload, task = self.driver, self.driver.payload, self.task
+        role, needs = payload.plan.roles[self.role], payload.roles[self.role]
+        told = task_of_plan(
+            role,
+            payload.plan.options,
+            index=self.index,
+            folder=fill(task.folder),
+            work_dir=fill(task.work),
+            checkpoint=fill(task.checkpoint),
+            environment=environment,
+            attempt_folder=os.path.join(self.placed.root, "attempt") if driver.root else driver.folder,
+            wrapper=tuple([fill(each) for each in (needs.wrapper if task.wrapper is None else task.wrapper)]),
+            script_on_input=bool(needs.wrapper),
+            secrets=driver.private.secrets,
+            hidden=driver.private.hidden,
+            rotate_bytes=payload.rotate_bytes,
+            foreign_stop="user",
+        )
         self.begun = True
-        self.say({"task": fields, "base": payload["environment"], "peers": peers})
+        self.say({"task": told.to_json(), "base": payload.environment, "peers": peers})
 
-    def say(self, word: dict[str, Any]) -> None:
+    def say(self, word: Mapping[str, object]) -> None:
         if self.writer >= 0:
             self.unsent += json.dumps(word).encode("ascii") + b"\n"
             self._send()
@@ -489,7 +512,7 @@ class Runner:
             except ValueError:
                 continue  # not ours: srun, or a prolog of the site
             if event["event"] == "ready":
-                self.place = event
+                self.place = StepPlace(event["host"], event["address"], event["ports"], event["root"])
             elif event["event"] == "piece":
                 tree.put(self.driver.folder, event["path"], event["offset"], binascii.a2b_base64(event["data"]))
             elif event["event"] == "final":
@@ -544,7 +567,7 @@ class Runner:
             self.over = True
             self.driver.ended(self, final)
 
-    def _fork(self, wanted: dict[str, Any], words_in: int, words_out: int) -> int:
+    def _fork(self, wanted: Mapping[str, object], words_in: int, words_out: int) -> int:
         pid = os.fork()
         if pid == 0:
             try:
@@ -567,19 +590,20 @@ class Runner:
             along = stream.read()
         self.unsent = b"%012d" % len(along) + along
         name = f"pailot-{self.driver.job}-"
-        return ["sh", "-c", unpack.FIND, sys.executable, unpack.STEP, wanted, self.driver.payload["nodeFolder"], name]
+        return ["sh", "-c", unpack.FIND, sys.executable, unpack.STEP, wanted, self.driver.payload.node_folder, name]
 
-    def _srun(self, wanted: dict[str, Any], words_in: int, words_out: int) -> int:
-        role = self.driver.payload["roles"][self.role]
+    def _srun(self, wanted: Mapping[str, object], words_in: int, words_out: int) -> int:
+        payload = self.driver.payload
+        resources = payload.plan.roles[self.role].resources
         command = [sys.executable, "-I", "-S", "-B", sys.path[0], "step", json.dumps(wanted)]
         if self.driver.root:
             command = self._unpacking(json.dumps(wanted))
         words = allocation.srun(
             self.slot,
             name=f"{self.role}.{self.index}",
-            cpus=role["cpus"],
-            memory_mb=role["memoryMb"],
-            gpus=role["gres"],
+            cpus=resources.cpu,
+            memory_mb=resources.memory_mb,
+            gpus=payload.roles[self.role].gres,
             command=command,
         )
         log = os.open(os.path.join(self.folder, layout.SRUN_LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -589,6 +613,13 @@ class Runner:
             return os.posix_spawnp(words[0], words, self.driver.environment, file_actions=files, setpgroup=0, setsigdef=signals)
         finally:
             os.close(log)
+
+
+def _payload(folder: str) -> Payload:
+    try:
+        return Payload.from_json(read_record(os.path.join(folder, layout.PAYLOAD)) or {})
+    except (KeyError, PlanFormatError):
+        return NOTHING
 
 
 def ending(state: str, asked: bool) -> Outcome:

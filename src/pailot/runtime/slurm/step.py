@@ -108,7 +108,7 @@ class Step:
         for line in lines:
             word = json.loads(line)
             if "task" in word:
-                self._start(word["task"], word["base"], word.get("peers"))
+                self._start(Task.from_json(word["task"]), word["base"], word.get("peers"))
             elif "stop" in word:
                 self._stop(word["stop"])
         return bool(data)
@@ -136,17 +136,14 @@ class Step:
 
     # The task
 
-    def _start(self, fields: dict[str, Any], base: Mapping[str, str], peers: dict[str, Any] | None) -> None:
+    def _start(self, task: Task, base: Mapping[str, str], peers: Mapping[str, object] | None) -> None:
         if self.shim:
             return
         here = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
         environment = {name: value for name, value in base.items() if not name.startswith("SLURM_")}
         if "TMPDIR" in environment and not os.path.isdir(environment["TMPDIR"]):
             del environment["TMPDIR"]
-        fields["environment"] = {**environment, **here, **fields["environment"]}
-        fields["inherited"] = environment
-        fields["hidden"], fields["wrapper"] = tuple(fields["hidden"]), tuple(fields["wrapper"])
-        task = Task(**fields)
+        task = task.replace(environment={**environment, **here, **task.environment}, inherited=environment)
         self.folder, self.attempt_folder = task.folder, task.attempt_folder
         if self.root:
             self._unpack(task, peers)
@@ -164,7 +161,7 @@ class Step:
                 os.close(descriptor)
             run_and_exit(task, self.channel.writer, self.liveness)
 
-    def _unpack(self, task: Task, peers: dict[str, Any] | None) -> None:
+    def _unpack(self, task: Task, peers: Mapping[str, object] | None) -> None:
         """The folders that the login node makes where they are shared; what came along is in the working directory."""
         import shutil
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ...jobserver.errors import Invalid
+from ...protocol.schema import json_schema
 from ...protocol.schema_types import Text
 from ..schemas import OBJECT, SWITCH, TEXT, a, many, maybe, record
 from ..serializers.plans import plan_json
 from ..serializers.waiting import waiting
 from ..toolkit.errors import HttpError
 from ..toolkit.http import json_response
-from ..toolkit.routing import Query, Routes
+from ..toolkit.routing import TOKEN, Query, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,6 +77,12 @@ async def plan(request: Request) -> Response:
         "start": start,
     }
     return json_response(body)
+
+
+@routes("GET", "/schema", auth=TOKEN, shape=OBJECT)
+async def schema(request: Request) -> Response:
+    """The JSON Schema of a job file, as `pailot schema`, for editors."""
+    return json_response(await request.site.call(json_schema))
 
 
 async def _checked(request: Request) -> Checked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 from ...protocol.convert import to_v2
@@ -22,10 +23,11 @@ from .checking import SUBMIT_QUERY, job_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-    from ...store.server import JobRecord, ServerStore
+    from ...store.server import JobPage, JobRecord, ServerStore
+    from ..context import Site
     from ..toolkit.http import Request
 
 routes = Routes("jobs")
@@ -45,6 +47,9 @@ LIST_QUERY = (
     Query("jobPriority", "Priority classes, separated by commas; `default` are jobs that name none."),
     Query("order", f"`field,ASC` or `field,DESC`; fields are {', '.join(ORDERS)}."),
     Query("offset", "How many jobs are left out.", _INTEGER),
+    Query(
+        "before", "Only jobs that follow the one with this `cursor` (see `format=row`); in the order submissionTime.", _INTEGER
+    ),
     Query("limit", f"How many jobs are told; {LIST_LIMIT} by default.", {**_INTEGER, "maximum": LIST_MOST}),
     Query(
         "format",
@@ -82,11 +87,30 @@ async def list_jobs(request: Request) -> Response:
     with_total = request.query.get("withTotalCount", "").lower() == "true"
     query = query.replace(want_total=with_total)
     if request.query.get("format") == "row":
-        page = await request.site.call(request.site.store.jobs.list, query)
-        rows = [answers.row(each, request.site.team.reason_of(each.id)) for each in page.rows]
-        return json_response({"totalCount": page.total, "data": rows} if with_total else rows)
+        page, states = await request.site.call(_page, request.site, query)
+        rows = [
+            answers.row(each, request.site.team.reason_of(each.id), counted, cursor)
+            for each, counted, cursor in zip(page.rows, states, page.cursors, strict=True)
+        ]
+        return unless_known(request, to_json({"totalCount": page.total, "data": rows} if with_total else rows))
     item = _as_run if request.query.get("format") == "ps" else answers.list_item
     return Response(await request.site.call(_listed, request.site.store, query, item), kind=JSON)
+
+
+def _page(site: Site, query: JobQuery) -> tuple[JobPage, list[Mapping[str, int] | None]]:
+    page = site.store.jobs.list(query)
+    return page, [site.team.task_states(each) for each in page.rows]
+
+
+def unless_known(request: Request, body: bytes) -> Response:
+    """JSON that a client may have already: 304 without it, if it names the same mark."""
+    mark = f'W/"{hashlib.sha256(body).hexdigest()[:24]}"'
+    headers = [(b"etag", mark.encode()), (b"cache-control", b"private, no-cache")]
+    if mark in (request.header(b"if-none-match") or ""):
+        unchanged = Response(b"", 304)
+        unchanged.headers = headers
+        return unchanged
+    return Response(body, kind=JSON, headers=headers)
 
 
 def job_query(request: Request) -> JobQuery:
@@ -107,7 +131,16 @@ def job_query(request: Request) -> JobQuery:
         descending=descending,
         offset=request.number("offset", 0),
         limit=request.number("limit", LIST_LIMIT, most=LIST_MOST),
+        before=_cursor(request, order),
     )
+
+
+def _cursor(request: Request, order: str) -> int | None:
+    if not request.query.get("before"):
+        return None
+    if order != "submissionTime":
+        raise HttpError(400, "InvalidParametersError", "'before' goes with the order submissionTime only")
+    return request.number("before", 0)
 
 
 def _words(text: str) -> tuple[str, ...]:

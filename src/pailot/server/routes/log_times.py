@@ -13,8 +13,6 @@ from .logs import optional, stream_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ...jobserver.logs import Log
     from ..toolkit.http import Request, Response
 
@@ -52,7 +50,7 @@ async def log_index(request: Request) -> Response:
     return json_response(await request.site.call(_described, found, begin, end, limit))
 
 
-def _described(log: Log, begin: int, end: int | None, limit: int) -> dict[str, Any]:
+def _described(log: Log, begin: int, end: int | None, limit: int) -> dict[str, object]:
     times = log.times()
     size = log.size()
     first = last = most = 0

@@ -25,6 +25,8 @@ _OPEN = Record(
         "username": Text("The user."),
         "password": Text("The password."),
         "code": Text("In place of both: a code of `POST /api/v2/session/code`, which works once."),
+        "grant": Text("In place of both: what a sign-in at the identity provider ended with."),
+        "verifier": Text("With a grant: the secret that the sign-in was begun with."),
     },
     what="in the request",
 )
@@ -41,7 +43,12 @@ async def open_session(request: Request) -> Response:
     body = check(await request.data() or {}, _OPEN)
     note = request.header(b"user-agent") or ""
     sessions = request.site.sessions
-    if body.get("code"):
+    if body.get("grant"):
+        if request.site.sign_in is None:
+            raise no_sign_in()
+        user = request.site.sign_in.redeem(body["grant"], body.get("verifier", ""))
+        opened = await request.site.call(sessions.open_proved, user, note)
+    elif body.get("code"):
         try:
             opened = await request.site.call(sessions.open_by_code, body["code"], note)
         except BadToken as error:
@@ -108,6 +115,11 @@ async def revoke_all(request: Request) -> Response:
     """Log out everywhere: ends every session and log-in of the caller; tokens of programs stay."""
     count = await request.site.call(request.site.sessions.revoke_logins, request.caller.username)
     return json_response({"message": f"{count} sessions and log-ins ended"}, headers=_cookie(request, None))
+
+
+def no_sign_in() -> HttpError:
+    """There is no identity provider."""
+    return HttpError(404, "NoApiError", "this server logs in by password: POST /api/v2/authn/basic/login")
 
 
 def _about(account: Account) -> dict[str, object]:

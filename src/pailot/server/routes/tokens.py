@@ -13,6 +13,9 @@ from ..toolkit.routing import BROWSER, OPEN, TOKEN, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from ...jobserver.accounts import Account
     from ..toolkit.http import Request, Response
 
 routes = Routes("tokens")
@@ -48,8 +51,13 @@ async def login(request: Request) -> Response:
     token, account = await request.site.hash(
         request.site.accounts.login, body["username"], body["password"], address=counted(request.client), expires_in=life
     )
+    return json_response(login_json(account, token))
+
+
+def login_json(account: Account, token: str) -> dict[str, Any]:
+    """A log-in as OpenPAI tells it."""
     has_pat = bool(account.extension.get("githubPAT"))
-    return json_response({"user": account.username, "token": token, "admin": account.admin, "hasGitHubPAT": has_pat})
+    return {"user": account.username, "token": token, "admin": account.admin, "hasGitHubPAT": has_pat}
 
 
 @routes("DELETE", "/authn/basic/logout", "/api/v1/authn/basic/logout", auth=BROWSER, shape=MESSAGE)
@@ -87,12 +95,3 @@ async def revoke(request: Request) -> Response:
     """Make a token worthless."""
     await request.site.call(request.site.accounts.revoke, request.parameters["token"], request.caller.account)
     return json_response({"message": "revoke successfully"})
-
-
-async def no_oidc(request: Request) -> Response:
-    """Logging in through an identity provider is not offered."""
-    raise HttpError(404, "NoApiError", "this server logs in by password: POST /api/v2/authn/basic/login")
-
-
-for _path in ("login", "logout", "return"):
-    routes("GET", f"/authn/oidc/{_path}", f"/api/v1/authn/oidc/{_path}", auth=OPEN, hidden=True)(no_oidc)

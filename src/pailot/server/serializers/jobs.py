@@ -11,6 +11,7 @@ from .tasks import statuses_json, task_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from ...jobserver.models import JobDetail
@@ -45,9 +46,11 @@ def list_item(job: JobRecord) -> dict[str, object]:
     }
 
 
-def row(job: JobRecord, waits_for: Reason | None) -> dict[str, object]:
-    """One job as the web page lists it; `waits_for` is what keeps it in the queue."""
+def row(job: JobRecord, waits_for: Reason | None, states: Mapping[str, int] | None, cursor: int) -> dict[str, object]:
+    """One job as the web page lists it; `waits_for` is what keeps it in the queue, `states` counts its tasks by state."""
     return {
+        "cursor": cursor,
+        "taskStates": None if states is None else dict(states),
         "name": job.name,
         "user": job.user,
         "virtualCluster": job.vc,

@@ -105,7 +105,7 @@ def _pods(job: Standing) -> Iterator[dict[str, Any]]:
             yield _pod(job, task, f"{framework}-{names[role]}-{task.index}", own, container)
 
 
-def _pod(job: Standing, task: TaskView, name: str, labels: dict[str, str], container: dict[str, Any]) -> dict[str, Any]:
+def _pod(job: Standing, task: TaskView, name: str, labels: dict[str, str], container: Mapping[str, Any]) -> dict[str, Any]:
     placed = job.attempt >= 0 and task.state != WAITING
     ports = [{"name": label, "containerPort": number} for label, numbers in task.ports.items() for number in numbers]
     return {

@@ -76,7 +76,7 @@ async def compressed(response: Response, accepted: str, beside: Callable[..., Aw
     Logs are left as they are, since parts of them are asked for by their bytes, and so is what is small.
     """
     size = len(response.body)
-    if not _takes_gzip(accepted) or any(name == b"etag" for name, _ in response.headers):
+    if not _takes_gzip(accepted) or any(name == b"accept-ranges" for name, _ in response.headers):
         return
     # A megabyte takes some ten milliseconds, during which no other request would be served.
     small: bytes = await beside(_gzip, response.body) if size > COMPRESSED_FROM * 8 else _gzip(response.body)

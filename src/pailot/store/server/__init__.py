@@ -19,6 +19,7 @@ from .accounts import Accounts
 from .database import SQLite
 from .integrity import verify
 from .jobs import Jobs
+from .library import LibraryRows
 from .migrations import check_form, migrate
 from .models import (
     APPLICATION,
@@ -33,6 +34,7 @@ from .models import (
     JobPage,
     JobQuery,
     JobRecord,
+    LibraryRow,
     NameTaken,
     NoSuchRecord,
     Notice,
@@ -60,6 +62,7 @@ __all__ = [
     "JobPage",
     "JobQuery",
     "JobRecord",
+    "LibraryRow",
     "NameTaken",
     "NoSuchRecord",
     "Notice",
@@ -81,6 +84,7 @@ class ServerStore:
         self.accounts = Accounts(database)
         self.outbox = Outbox(database)
         self.code = Code(database)
+        self.library = LibraryRows(database)
         self.meta = Meta(database)
 
     @classmethod
@@ -98,6 +102,8 @@ class ServerStore:
                 check_form(database)
             else:
                 migrate(database)
+            if alone:
+                database.raise_fence()
             return cls(database)
         except BaseException:
             database.close()
@@ -114,6 +120,11 @@ class ServerStore:
     def batch(self) -> Batch:
         """`with store.batch():` everything written in it by this thread is kept together, or nothing."""
         return self.database.write()
+
+    def hold(self) -> None:
+        """Look whether this server still has the database. StoreError where it has not, or cannot be reached."""
+        with self.database.write():
+            pass
 
     def verify(self, box: SecretBox | None = None) -> list[str]:
         """Everything that is wrong with what is kept, a line each; with the keys also what is sealed."""

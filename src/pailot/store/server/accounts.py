@@ -64,6 +64,21 @@ class Accounts:
         with self._database.write() as batch:
             return batch.execute("DELETE FROM users WHERE username = ?", (username,))[1] > 0
 
+    # Identities
+
+    def identity(self, issuer: str, subject: str) -> str | None:
+        """Return the user who is this person at an identity provider, or None."""
+        row = self._database.one("SELECT username FROM identities WHERE issuer = ? AND subject = ?", (issuer, subject))
+        return str(row[0]) if row else None
+
+    def add_identity(self, issuer: str, subject: str, username: str, now: float) -> None:
+        """Keep that a person is this user. Raises NameTaken if either is known as another already."""
+        with self._database.write() as batch:
+            try:
+                batch.execute("INSERT INTO identities VALUES (?, ?, ?, ?)", (issuer, subject, username, now))
+            except Duplicate:
+                raise NameTaken(f"{username} is another person there already") from None
+
     # Groups
 
     def add_group(self, group: Group) -> None:

@@ -28,6 +28,7 @@ TEXTS = {
     "virtual_clusters": ("name", ("data",)),
     "outbox": ("number", ("payload",)),
     "job_events": ("number", ("data",)),
+    "library": ("name", ("about",)),
 }
 
 

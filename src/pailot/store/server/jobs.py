@@ -148,8 +148,8 @@ class Jobs:
             some = found.numbers[start : start + TOGETHER]
             sql = f"SELECT number, {COLUMNS} FROM jobs WHERE number IN ({', '.join('?' * len(some))})"  # noqa: S608
             rows.update((row[0], _from_sql(row[1:])) for row in self._database.read(sql, some))
-        page = tuple(rows[number] for number in found.numbers if number in rows)
-        return JobPage(page, found.total if query.want_total else None)
+        numbers = tuple(number for number in found.numbers if number in rows)
+        return JobPage(tuple(rows[number] for number in numbers), found.total if query.want_total else None, numbers)
 
     def warm(self) -> None:
         """Read into memory what lists need, or anew where many jobs are gone; for a thread of a server, now and then."""

@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 
 from . import sql_listing
-from .bitmap_columns import Bits, Category, Names, Order, extended, from_bytes, nth, places
+from .bitmap_columns import Bits, Category, Names, SlotOrder, extended, from_bytes, nth, places
 from .models import ORDERS, BadValue, label_mark, marks_of, tag_mark
 from .sql_listing import Found
 
@@ -73,7 +73,7 @@ class Columns:
         self.ended = array("d")
         self.names = Names()
         self.category = {name: Category() for name in CATEGORIES}
-        self.orders = {name: Order(self._key(name), self.alive) for name in ("jobName", "completionTime")}
+        self.orders = {name: SlotOrder(self._key(name), self.alive) for name in ("jobName", "completionTime")}
         self.keywords: dict[str, Bits] = {}
         self.marks: dict[str, Bits] = {}
         self.mark_changes = 0
@@ -106,11 +106,11 @@ class Columns:
             if not self.category[name].narrow:
                 self._wide(order)
 
-    def _wide(self, order: str) -> Order:
+    def _wide(self, order: str) -> SlotOrder:
         """The order of a column with many values, made when it has become so."""
         if order not in self.orders:
             category = self.category[ORDERED_BY[order]]
-            fresh = Order(self._key(order), self.alive)
+            fresh = SlotOrder(self._key(order), self.alive)
             fresh.fill(category.by_value(self.alive.mask, len(self.numbers)))
             self.orders[order] = fresh
         return self.orders[order]
@@ -193,7 +193,9 @@ class Columns:
         masks |= {mark: self.note(mark, marked[mark], keep=keep) for mark in wanted.difference(masks)}
         mask = self._filtered(query, masks)
         total = mask.bit_count()
-        slots = self._page(query, mask, total) if query.limit > 0 and query.offset < total else []
+        if query.before is not None:
+            mask = self._following(query.before, mask, descending=query.descending)
+        slots = self._page(query, mask, mask.bit_count()) if query.limit > 0 and mask and query.offset < total else []
         return Found([self.numbers[slot] for slot in slots], total)
 
     def _filtered(self, query: JobQuery, marked: Mapping[str, int]) -> int:
@@ -289,6 +291,13 @@ class Columns:
             self.marks[mark] = bits
         return bits.mask
 
+    def _following(self, number: int, mask: int, *, descending: bool) -> int:
+        """Those of the slots that follow the job of a number in the order of submission."""
+        if descending:
+            return mask & ((1 << bisect_left(self.numbers, number)) - 1)
+        first = bisect_right(self.numbers, number)
+        return mask >> first << first
+
     def _newer(self, moment: float, mask: int) -> int:
         first = bisect_right(self.latest, moment)
         mask = mask >> first << first
@@ -336,6 +345,8 @@ class Listing:
         """The numbers of the jobs on a page."""
         if query.order not in ORDERS:
             raise BadValue(f"a list has no order {query.order!r}")
+        if query.before is not None and query.order != "submissionTime":
+            raise BadValue("a list goes on from a cursor in the order of submission only")
         wanted = marks_of(query)
         while (columns := self._columns) is not None:
             marked: dict[str, list[int]] = {}

@@ -139,18 +139,57 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """,
         "CREATE INDEX code_blobs_by_use ON code_blobs (used)",
     ),
+    # 2: whose account a person of an identity provider has.
+    (
+        """
+        CREATE TABLE identities (
+            issuer TEXT NOT NULL,
+            subject TEXT NOT NULL,
+            username TEXT NOT NULL REFERENCES users (username) ON DELETE CASCADE,
+            created DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (issuer, subject),
+            UNIQUE (issuer, username)
+        )
+        """,
+        "CREATE INDEX identities_by_user ON identities (username)",
+    ),
+    # 3: the library. A text stays for a while when its entry goes: jobs that were submitted with it can run again.
+    (
+        """
+        CREATE TABLE library_texts (
+            digest TEXT PRIMARY KEY,
+            text TEXT NOT NULL,
+            retired DOUBLE PRECISION
+        )
+        """,
+        """
+        CREATE TABLE library (
+            name TEXT NOT NULL,
+            version TEXT NOT NULL,
+            type TEXT NOT NULL,
+            owner TEXT NOT NULL,
+            about TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            created DOUBLE PRECISION NOT NULL,
+            updated DOUBLE PRECISION NOT NULL,
+            uses BIGINT NOT NULL,
+            used DOUBLE PRECISION,
+            PRIMARY KEY (name, version)
+        )
+        """,
+    ),
 )
 
 
 def migrate(database: Database, steps: Sequence[Sequence[str]] = MIGRATIONS) -> None:
     """Bring the database to the newest form; each step happens wholly or not at all. SQLite's file is copied before."""
-    copied = False
+    copied = database.version() == 0  # there is nothing to copy yet
     while True:
         version = database.version()
         _check_not_newer(database, version, steps)
         if version == len(steps):
             return
-        if version and not copied:
+        if not copied:
             database.keep_copy(version)
             copied = True
         with database.write() as batch:

@@ -107,6 +107,8 @@ class JobQuery(Value):
     offset: int = 0
     limit: int = 50
     want_total: bool = False
+    before: int | None = None
+    """The cursor of a job: only those that follow it in the order of submission. Pages so do not shift while jobs come in."""
 
 
 def tag_mark(tag: str) -> str:
@@ -130,6 +132,8 @@ class JobPage(Value):
 
     rows: tuple[JobRecord, ...]
     total: int | None
+    cursors: tuple[int, ...] = ()
+    """For each row, what `JobQuery.before` takes to go on after it."""
 
 
 class User(Value):
@@ -191,3 +195,18 @@ class CodeBlob(Value):
     size: int
     created: float
     used: float
+
+
+class LibraryRow(Value):
+    """An entry of the server's library: one version of a name, whose text has this SHA-256."""
+
+    name: str
+    version: str
+    type: str
+    owner: str
+    about: Mapping[str, Any]
+    digest: str
+    created: float
+    updated: float
+    uses: int = 0
+    used: float | None = None

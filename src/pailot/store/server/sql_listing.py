@@ -49,8 +49,12 @@ def find(database: Database, query: JobQuery) -> Found:
     where, values = _where(query, PLACE_OF[database.kind])
     numbers: list[int] = []
     if query.limit > 0:
-        sql = f"SELECT number FROM jobs{where} ORDER BY {_order(query)} LIMIT ? OFFSET ?"  # noqa: S608  # our own names
-        numbers = [number for (number,) in database.read(sql, (*values, query.limit, query.offset))]
+        following, cursor = where, list(values)
+        if query.before is not None:
+            following += f"{' AND' if where else ' WHERE'} number {'<' if query.descending else '>'} ?"
+            cursor.append(query.before)
+        sql = f"SELECT number FROM jobs{following} ORDER BY {_order(query)} LIMIT ? OFFSET ?"  # noqa: S608  # our own names
+        numbers = [number for (number,) in database.read(sql, (*cursor, query.limit, query.offset))]
     total = database.one(f"SELECT count(*) FROM jobs{where}", values) if query.want_total else None  # noqa: S608
     return Found(numbers, total[0] if total else None)
 

@@ -7,7 +7,6 @@ import io
 import os
 import shlex
 
-from ....data import provisions
 from ....runfolder import layout
 from ....runtime.slurm.unshared import unpack
 from ...contract import EngineError
@@ -100,27 +99,6 @@ def script(head: str, code: str, files: str, payload: bytes, private: bytes) -> 
         archive=base64.encodebytes(packed).decode().strip(),
     )
     return head + end
-
-
-def bring_files(attempt: Attempt, folder: str) -> None:
-    """Make the folder whose content every task finds in its working directory, the job's code; none if there is no code."""
-    import shutil
-
-    plan = attempt.plan
-    if attempt.context.code:
-        shutil.copytree(attempt.context.code, folder, symlinks=True, dirs_exist_ok=True)
-    if plan.options.code:
-        os.makedirs(folder, exist_ok=True)
-        places = {(role.name, index): folder for role in plan.roles.values() for index in range(role.instances)}
-        provisions.bring_code(
-            plan,
-            places,
-            attempt.context.cache,
-            secrets=attempt.context.secrets,
-            cwd=attempt.context.cwd,
-            leave_out=[attempt.context.home],
-            rules=attempt.context.rules,
-        )
 
 
 def _along(code: str, files: str) -> bytes:

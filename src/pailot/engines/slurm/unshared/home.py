@@ -11,6 +11,7 @@ import time
 from ....runfolder import layout
 from ....runfolder.atomic_json import read_record
 from ....runfolder.removing import remove_tree
+from ...preparation.code_folder import bring_files
 from .. import code_bundle, payload, private_part, slurm_cli
 from ..container_wrappers import wrappers
 from . import batch_script
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ....runfolder.engine_records import SlurmJobRecord
     from ....settings import Settings
     from ...contract import Attempt, Engine, Steps
-    from ..sbatch_request import Request
+    from ..sbatch_request import SlurmRequest
 
 MIRROR_SECONDS = 2.0
 """How long a mirror that has ended is not started again."""
@@ -53,21 +54,28 @@ class UnsharedHome:
             return None
         return cls(settings, folder, code_bundle.code(home) if home else record.code or "")
 
-    def pack(self, attempt: Attempt, asked: Request, beside: Callable[[Callable[[], None], Attempt], Steps[None]]) -> Steps[None]:
+    def pack(
+        self, attempt: Attempt, asked: SlurmRequest, beside: Callable[[Callable[[], None], Attempt], Steps[None]]
+    ) -> Steps[None]:
         """Everything that the driver needs into the batch script; what a job names is opened `beside` the loop."""
         attempt = permitted(attempt, secrets_in_spool=bool(self.settings["slurm_secrets_in_spool"]))
         files = os.path.join(attempt.folder, "along")
-        yield from beside(lambda: batch_script.bring_files(attempt, files), attempt)
+        yield from beside(lambda: bring_files(attempt, files), attempt)
         token = payload.new_token()
         there = payload.on_nodes(attempt, token)
         tasks = [(role.name, index) for role in attempt.plan.roles.values() for index in range(role.instances)]
         places = {task: os.path.join(payload.task_folder(there, *task), layout.WORK) for task in tasks}
         around = wrappers(attempt.plan, self.settings["slurm_container"], there.folder, there.checkpoints, places.values())
         made = payload.build(there, asked.components, places, {}, around, token)
-        made.update(fetchSeconds=float(self.settings["slurm_fetch_seconds"]), nodeFolder=self._node_folder, away=True)
+        made = made.replace(
+            script=asked.head,
+            away=True,
+            fetch_seconds=float(self.settings["slurm_fetch_seconds"]),
+            node_folder=self._node_folder,
+        )
         public, private = private_part.split(made, attempt)
-        data = json.dumps({**public, "script": asked.head}).encode()
-        self.script = batch_script.script(asked.head, self.code, files, data, json.dumps(private).encode())
+        data = json.dumps(public.to_json()).encode()
+        self.script = batch_script.script(asked.head, self.code, files, data, private.to_bytes())
         remove_tree(files, ignore_errors=True)
         private_part.write_own(attempt.folder, layout.PAYLOAD, data)
 

@@ -10,8 +10,6 @@ from ....runfolder.atomic_json import append_line, read_lines, read_record, writ
 from ...folder_copy.sender import Sender
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def main(words: list[str]) -> int:
@@ -23,7 +21,7 @@ def main(words: list[str]) -> int:
     def is_over() -> bool:
         return any(each["event"] == "result" for each in read_lines(os.path.join(folder, layout.DRIVER_EVENTS)))
 
-    def take_order(order: dict[str, Any]) -> None:
+    def take_order(order: dict[str, object]) -> None:
         append_line(os.path.join(folder, layout.DRIVER_ORDERS), order)
         _wake_driver(root)
 

@@ -1,0 +1,1 @@
+"""Single sign-on: users log in at an identity provider that speaks OpenID Connect."""
