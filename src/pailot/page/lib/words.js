@@ -57,6 +57,7 @@ export const WORDS = {
     orderBy: "order by", nothingRunsFree: "Nothing runs. All {0} CPUs are free.", holds: "Holds", sinceWord: "Since",
     kind_page: "browser", kind_login: "log-in", kind_application: "program",
     lastDay: "Last 24 hours",
+    chosen: "{0} chosen:", confirmRerun: "Run {0} again?", ago: "{0} ago",
   },
   zh: {
     jobs: "任务", submit: "提交", cluster: "集群", account: "账户", users: "用户", alerts: "告警", login: "登录",
@@ -108,6 +109,7 @@ export const WORDS = {
     nothingRunsFree: "没有任务在运行，{0} 个 CPU 全部空闲。", holds: "占用资源", sinceWord: "已占用", kind_page: "浏览器", kind_login: "登录",
     kind_application: "程序",
     lastDay: "最近 24 小时",
+    chosen: "已选 {0} 个：", confirmRerun: "重新运行 {0}？", ago: "{0} 前",
   },
 };
 
