@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from ..support.servers import Server, submit
 from .runs import Home, job, role
-from .servers import Server, submit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ from typing import Any
 
 import pytest
 
+import pailot
 from pailot.data.data_sets import DataSets
 
-from ..web import WebServer
-from .http_server import PASSWORD, Answer, Server, job
+from ..support.http_server import PASSWORD, Answer, Server, job
+from ..support.web_server import WebServer
 
 GREETER = """\
 # how to greet
@@ -288,39 +289,49 @@ def test_the_commands_on_a_server(server: Server, shelf: Shelf, tmp_path: Path) 
         "PAILOT_TOKEN": server.token,
     }
 
-    def pailot(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pailot", *words]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    def command(*words: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "pailot", *words]
+        return subprocess.run(line, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
 
     def told(*words: str) -> Any:
-        done = pailot(*words, "--json")
+        done = command(*words, "--json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     (tmp_path / "set.yaml").write_text(data_set(shelf, 5).replace("pictures", "photos"))
     (tmp_path / "greeter.yaml").write_text(GREETER.format(version=1))
     assert told("library", "add", "set.yaml")["version"] == "5"
-    assert "has 'photos@5' already" in pailot("library", "add", "set.yaml").stderr
+    assert "has 'photos@5' already" in command("library", "add", "set.yaml").stderr
     assert told("library", "add", "set.yaml", "--replace")["name"] == "photos"
     assert told("library", "add", "greeter.yaml", "--folder", "own")["file"] == "own/greeter@1.yaml"
-    assert [each["name"] for each in told("library", "list", "--type", "data")] == ["photos"]
+    assert "photos" in [each["name"] for each in told("library", "list", "--type", "data")]
+    assert told("library", "list", "--type", "script") == []
     assert [each["name"] for each in told("library", "search", "photos", "20")] == []
     assert [each["size"] for each in told("library", "search", "photos")] == [20]
-    assert [each["name"] for each in told("library", "--library", "own", "list")] == ["greeter", "photos"]
-    shown = pailot("library", "show", "photos")
+    assert {"greeter", "photos"} <= {each["name"] for each in told("library", "--library", "own", "list")}
+    shown = command("library", "show", "photos")
     assert shown.stdout == (tmp_path / "set.yaml").read_text()
     assert "is not on" in shown.stderr
 
     (tmp_path / "job.yaml").write_text(using("borrows", "photos", command="cat p.bin"))
-    sent = pailot("submit", "job.yaml", "--follow")
+    sent = command("submit", "job.yaml", "--follow")
     assert sent.returncode == 0, sent.stderr
     assert "a thousand pictures" in sent.stdout
     assert server.get("/jobs/admin~borrows/config?format=text").text == (tmp_path / "job.yaml").read_text()
-    assert "lies on" in pailot("library", "show", "photos").stderr
+    assert "lies on" in command("library", "show", "photos").stderr
     assert told("library", "show", "photos@5")["content"][0]["state"] == "here"
     assert told("library", "remove", "photos@5")["name"] == "photos@5"
-    assert pailot("library", "show", "photos").returncode == 2
+    assert command("library", "show", "photos").returncode == 2
     assert told("library", "remove", "greeter", "--folder", "own")["file"] == "own/greeter@1.yaml"
+
+
+def test_the_library_in_python(server: Server) -> None:
+    with pailot.Client(server.url, server.token) as client:
+        assert client.add_to_library(GREETER.format(version=4).replace("greeter", "pythonic"))["version"] == "4"
+        assert [each["name"] for each in client.library("pythonic", "script")] == ["pythonic"]
+        assert client.library_entry("pythonic@4")["owner"] == "admin"
+        client.remove_from_library("pythonic")
+        assert list(client.library("pythonic")) == []
 
 
 def test_many_readers_and_writers_at_once(server: Server) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from .http_server import Server, job
+from ..support.http_server import Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,3 +64,19 @@ def test_json_is_kept_by_no_cache(server: Server) -> None:
     assert server.get("/jobs/admin~none").headers["cache-control"] == "no-store"
     assert server.get("/jobs?format=row").headers["cache-control"] == "private, no-cache"
     assert server.get("/jobs/admin~job0/logs/main/0").headers["cache-control"] == "private, no-cache"
+
+
+def test_the_last_hours_of_the_machine(tmp_path: Path) -> None:
+    with Server(tmp_path, "--stop-jobs") as first:
+        assert "history" not in first.get("/capacity").json
+        first.submit(job("sleeps", "sleep 600"))
+        first.begun("admin~sleeps")
+        told = first.get("/capacity?history=24h").json["history"]
+        assert len({len(column) for column in told.values()}) == 1
+        assert len(told["at"]) in (1, 2)
+        for wrong in ("25h", "0m", "x", "-1h", "99999h"):
+            assert first.get(f"/capacity?history={wrong}").status == 400
+    with Server(tmp_path, "--stop-jobs") as again:
+        later = again.get("/capacity?history=1h").json["history"]
+        assert set(told["at"][:1]) <= set(later["at"]), "it outlives a restart"
+        assert again.get("/capacity?history=1h", None).status == 401

@@ -11,7 +11,7 @@ import zipfile
 
 import pytest
 
-from .http_server import Server, job
+from ..support.http_server import Server, job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

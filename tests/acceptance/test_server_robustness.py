@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -17,8 +18,11 @@ import pytest
 
 from pailot.install_lines import install_line
 from pailot.problem import MOST_SHOWN
+from pailot.store.server import ServerStore
 from pailot.testing.runs import PATIENCE, wait_for
+from tests.postgres import Postgres
 from tests.support.growing_jobs import FAMILIES
+from tests.unit.protocol.families import FAMILIES
 
 from ..support.http_server import PASSWORD, Server, job
 
@@ -391,6 +395,26 @@ def test_the_end_does_not_wait_for_followers_and_jobs_go_on(tmp_path: Path) -> N
     with server:
         assert server.wait("goes-on")["jobStatus"]["state"] == "SUCCEEDED"
         assert server.get("/jobs/goes-on/logs/main/0").text == "begun\ndone\n"
+
+
+def test_a_server_whose_database_another_one_took_over_stops(postgres: Postgres, tmp_path: Path) -> None:
+    """Each in a home of its own with the same keys, as two pods of which one was cut off."""
+    url = postgres.new_url()
+    with Server(None, "--stop-jobs", PAILOT_DATABASE=url) as first, ServerStore.open(url) as looker:
+        assert first.process
+        shutil.copytree(first.home / "keys", tmp_path / "keys")
+        first.process.send_signal(signal.SIGSTOP)
+        try:
+            looker.database.read("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted")
+            second = Server(tmp_path, "--stop-jobs", PAILOT_DATABASE=url).start()
+        finally:
+            first.process.send_signal(signal.SIGCONT)
+        try:
+            assert first.process.wait(PATIENCE) == 75
+            assert first.log.read_text().rstrip().endswith("another server has taken this database over; this one stops")
+            assert second.run(job("goes-on"))["jobStatus"]["state"] == "SUCCEEDED"
+        finally:
+            second.stop()
 
 
 def test_a_home_has_one_server(server: Server) -> None:

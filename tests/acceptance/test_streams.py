@@ -153,7 +153,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "top": ["", "evil", "--json evil", "$'\\e]0;x\\a'"],
     "wait": ["evil", "--json evil"],
     "stop": ["evil", "$'\\e]0;x\\a'"],
-    "library": ["list", "add invalid.yaml", "show $'\\e'"],
+    "library": ["list", "add invalid.yaml", "show $'\\e'", "search $'\\e'", "list --server http://127.0.0.1:1"],
     "gc": ["--dry-run"],
     "init": ["--name $'\\e'"],
     "schema": [""],

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from ..support.servers import Server, submit
 from .runs import Home, job, role, wait_for
-from .servers import Server, submit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

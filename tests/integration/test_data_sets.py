@@ -21,7 +21,7 @@ from pailot.data.data_sets import DataSet, DataSets, is_at_work, shareable
 from pailot.data.location import ProvideError
 from pailot.runfolder import layout
 
-from ..web import WebServer
+from ..support.web_server import WebServer
 
 BODY = b"numbers " * 1000
 

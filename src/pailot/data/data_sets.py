@@ -191,8 +191,8 @@ class DataSets:
         target = os.path.join(inside, data.file_name)
         try:
             bring = from_http if parse(data.uri).scheme in WEB else from_store
-            news = bring(source, target, {}, lambda total: Meter(data.label, total, tell), rules)
-            found = (news or {}).get("sha256", "")
+            news = bring(source, target, None, lambda total: Meter(data.label, total, tell), rules)
+            found = news.sha256 if news is not None else ""
             if data.sha256 and found != data.sha256:
                 words = f"its SHA-256 sum is {found}" if found else "it is a folder, which has no SHA-256 sum"
                 raise source.error(f"is not what it should be: {words}, the library says {data.sha256}")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ..store.server import ServerStore
 
 EVERY_SECONDS = 3600.0
+HOLD_SECONDS = 5.0
+"""A server that has nothing to write looks this often whether the database is still its own."""
 
 
 class Housekeeping:
@@ -27,15 +29,15 @@ class Housekeeping:
     def __init__(self, settings: Settings, store: ServerStore) -> None:
         self.settings = settings
         self.store = store
-        self.task: asyncio.Task[None] | None = None
+        self.tasks: list[asyncio.Task[None]] = []
 
     def begin(self) -> None:
-        self.task = asyncio.create_task(self._run())
+        self.tasks = [asyncio.create_task(self._run()), asyncio.create_task(self._hold())]
 
     async def end(self) -> None:
-        if self.task is not None:
-            self.task.cancel()
-            await asyncio.gather(self.task, return_exceptions=True)
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
 
     def work(self) -> None:
         """All of it, once."""
@@ -45,6 +47,14 @@ class Housekeeping:
         shared = data_folder(self.settings)
         if shared:
             DataSets(shared).evict(self.settings.data_bytes)
+
+    async def _hold(self) -> None:
+        while True:
+            await asyncio.sleep(HOLD_SECONDS)
+            try:
+                await asyncio.to_thread(self.store.hold)
+            except StoreError:
+                pass  # it cannot be reached: requests that need it say so
 
     async def _run(self) -> None:
         while True:

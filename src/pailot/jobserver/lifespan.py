@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import fcntl
 import os
+import sys
 from contextlib import asynccontextmanager
 
 from ..engines.contract import EngineError
@@ -20,7 +21,7 @@ from .housekeeping import Housekeeping
 from .server_home import database, take_lock
 from .service import Team
 from .skus import from_setting, of_machine
-from .submission import Reader
+from .submission import JobReader
 from .team_library import TeamLibrary
 from .unix_users import task_environment
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from .skus import Sku
 
 _GET_FLAGS, _SET_FLAGS, _TOP_FOLDER = 0x80086601, 0x40086602, 0x00020000
+LOST_STATUS = 75
+"""Exit status of a server that another one has replaced: EX_TEMPFAIL."""
 _CLUSTER_KEYS = ("cpus", "memory_mb", "gpus", "user_jobs", "user_gpus")
 
 
@@ -65,13 +68,14 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
             team = Team(
                 settings,
                 store,
-                Reader(TeamLibrary(store, folders, settings)),
+                JobReader(TeamLibrary(store, folders, settings)),
                 engine=engine,
                 machine=capacity(settings, engine),
                 environment=task_environment(),
             )
             team.skus, team.skus_are_set = cells(settings, engine, team.machine)
             housekeeping = Housekeeping(settings, store)
+            store.database.on_lost = _stop_at_once
             try:
                 await team.set_clusters({**clusters(settings["virtual_clusters"]), **store.accounts.clusters()})
                 await team.begin()
@@ -84,6 +88,13 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
             store.close()
     finally:
         os.close(lock)
+
+
+def _stop_at_once(reason: str) -> None:
+    """End as a crash does, which the next start is made for: another server acts now, and this one must not, not even to end."""
+    sys.stderr.write(f"pailot: {reason}\n")
+    sys.stderr.flush()
+    os._exit(LOST_STATUS)
 
 
 def _spread(folder: str) -> None:

@@ -38,6 +38,7 @@ from . import job_history, subscriptions
 from .accounts import DEFAULT_CLUSTER
 from .alerts import Alerts, counted, seen_by
 from .batched_writer import Writer
+from .capacity_history import CapacityHistory, Use
 from .code import CodeStore, Quota
 from .dispatcher import QUEUED, SETTLING, SUBMITTED_BY, Dispatcher, Entry, log_job, request_of
 from .errors import BadRequest, Conflict, Forbidden, Invalid, NoSuchCode, NoSuchJob, NoSuchLog, NoSuchTag, ShuttingDown
@@ -48,9 +49,9 @@ from .models import CapacityReport, Checked, ClusterRules, ClusterUse, Holder, S
 from .notifications import Notices
 from .policy import Policy
 from .reading_pool import SMALL_TEXT, ReadingPool
-from .server_log import current_request
 from .server_home import data_folder
-from .submission import Reader, check_places, check_scripts, demand
+from .server_log import current_request
+from .submission import JobReader, check_places, check_scripts, demand
 from .subscriptions import Watched
 from .unix_users import UnixUsers
 
@@ -80,11 +81,11 @@ JUST_SENT_SECONDS = 3600.0
 ALL_JOBS = Watched()
 SHOWN = 200
 """Of the jobs that run, and of those that wait, at a glance."""
+LIBRARY = "library"
+"""In `more` of a record: what of the server's library the job uses."""
 MOST_COUNTED = 1_000
 """The tasks of a job that a list of jobs counts by state."""
 COUNTS_KEPT = 10_000
-LIBRARY = "library"
-"""In `more` of a record: what of the server's library the job uses."""
 ID_LENGTH = 16
 """Of the ids that `new_id` makes."""
 
@@ -96,7 +97,7 @@ class Team:
         self,
         settings: Settings,
         store: ServerStore,
-        reader: Reader,
+        reader: JobReader,
         *,
         engine: str,
         machine: Capacity,
@@ -133,6 +134,7 @@ class Team:
         )
         self.notices = Notices(settings, store, self.writer)
         self.floor.on_change = self.notices.of_change
+        self.history = CapacityHistory(self.home, self._use)
         self.submitted = 0
         self.closed = False
         self._local_store = store.database.kind != "postgresql"
@@ -141,10 +143,12 @@ class Team:
         """Take up everything that was left; `running_team` calls this."""
         await self.floor.begin()
         self.notices.begin()
+        self.history.begin()
 
     async def end(self) -> None:
         """Let everything go; what runs goes on without us."""
         self.closed = True
+        await self.history.end()
         await self.notices.end()
         await self.floor.end()
         self.code.close()
@@ -719,6 +723,10 @@ class Team:
             )
             clusters[DEFAULT_CLUSTER] = clusters[DEFAULT_CLUSTER].replace(guaranteed=rest, is_rest=True)
         return CapacityReport(_shares(self.machine), _shares(queue.used()), clusters, os.uname().nodename, self.skus)
+
+    def _use(self) -> Use:
+        used, queue = self.floor.queue.used(), self.floor.queue
+        return Use(used.cpu, used.memory_mb, used.gpu, len(queue.running()), len(queue.waiting()))
 
     async def alerts(self, caller: Caller) -> list[Alert]:
         """What is wrong now, as far as it is the caller's business."""

@@ -192,18 +192,27 @@ def claim(path: str, *, durable: bool = True) -> bool:
 
     A durable claim holds after a power failure, too.
     """
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
-    except FileExistsError:
+    descriptor = claim_open(path, durable=durable)
+    if descriptor is None:
         return False
+    os.close(descriptor)
+    return True
+
+
+def claim_open(path: str, *, durable: bool = True) -> int | None:
+    """`claim` that returns the new file, open for reading and writing; None if another process has made it."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
+    except FileExistsError:
+        return None
     try:
         if durable:
             os.fsync(descriptor)
-    finally:
+            _sync_folder(os.path.dirname(path))
+    except BaseException:
         os.close(descriptor)
-    if durable:
-        _sync_folder(os.path.dirname(path))
-    return True
+        raise
+    return descriptor
 
 
 def _sync_folder(folder: str) -> None:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from .task_spec import Task
 
-CHUNK = 1 << 18
+FIRST_CHUNK_BYTES, CHUNK_BYTES = 1 << 15, 1 << 18
+"""Most tasks print little. A large piece of memory is only asked for where a small one was filled."""
 _F_SETPIPE_SZ = 1031
 
 
@@ -33,6 +34,7 @@ class Output:
         self.broken = ""
         """Why the logs cannot be written any more."""
         self._logs: LogWriter | None = None
+        self._chunk_bytes = FIRST_CHUNK_BYTES
 
     def open(self, folder: str, new_stream: Callable[[str], tuple[int, int]], *, fresh: bool = False) -> None:
         """Begin to write the logs in a folder; in a fresh one there are none yet."""
@@ -67,9 +69,11 @@ class Output:
     def pump(self, reader: int) -> bool:
         """Move what is there; return whether there may be more."""
         try:
-            data = os.read(reader, CHUNK)
+            data = os.read(reader, self._chunk_bytes)
         except BlockingIOError:
             return False
+        if len(data) == self._chunk_bytes:
+            self._chunk_bytes = CHUNK_BYTES
         if not data:
             self._drop(reader)
             return False

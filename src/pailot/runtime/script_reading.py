@@ -26,6 +26,11 @@ MOST_TRIES = 10
 LOOK_SECONDS = 2.0
 _END = b"\0"
 """Bash skips it, and reads it only after the last command: then the script ran to its end."""
+_STRICT_LINE = "set -o errexit -o nounset -o pipefail"
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+- \t")
+_NOT_PLAIN = frozenset("if then else elif fi case esac for select while until do done in function time coproc trap".split())
+_BEFORE_A_SCRIPT = ("BASH_ENV", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD", "SHELLOPTS")
+"""Variables that can end bash before it reads a script."""
 _SET_PIPE_SIZE = 1031  # F_SETPIPE_SZ, which Python 3.9 does not name
 _PAGE_BYTES, _USUAL_BYTES = 4096, 65_536
 
@@ -113,6 +118,23 @@ def begun(folder: int, name: str, text: str) -> Reading | None:
             pass  # a file system without FIFOs, or a system without sizes of pipes
     _put_in_place(folder, name)
     return None
+
+
+def only_command(text: str, environment: Mapping[str, str]) -> int | None:
+    r"""The line of the one command that a script has, if it is a line of plain words: if the script fails, it has failed.
+
+    Bash needs no FIFO for such a script. None if bash itself could fail before it.
+
+    >>> only_command("#!/bin/bash\nset -o errexit -o nounset -o pipefail\n\npython train.py\n", {})
+    4
+    """
+    lines = text.split("\n")
+    commands = [number for number, line in enumerate(lines, 1) if line.strip()[:1] not in ("", "#")]
+    if len(commands) != 2 or lines[commands[0] - 1] != _STRICT_LINE:
+        return None
+    line = lines[commands[1] - 1]
+    plain = _PLAIN.issuperset(line) and _NOT_PLAIN.isdisjoint(line.split())
+    return commands[1] if plain and not any(name in environment for name in _BEFORE_A_SCRIPT) else None
 
 
 def _put_in_place(folder: int, name: str) -> None:

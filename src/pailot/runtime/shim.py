@@ -17,7 +17,7 @@ from .. import credentials
 from ..lifecycle import exit_classes, retry
 from ..lifecycle.waits import milliseconds
 from ..runfolder import careful_files, journal, layout
-from ..runfolder.atomic_json import claim, free_reserve, is_full, write_record
+from ..runfolder.atomic_json import claim_open, free_reserve, is_full, write_record
 from ..runfolder.logs import tail
 from ..runfolder.masking import mask_text, text_masker
 from ..runfolder.records import CgroupRecord, StopRecord, TaskRecord
@@ -72,6 +72,9 @@ class Shim:
         self.kept: frozenset[int] = frozenset()
         self.terminated = False
         self.reading: script_reading.Reading | None = None
+        self.only_command: int | None = None
+        """The line of the command of a script that has no other, and that bash reads as a file."""
+        self.scripts_in_memory = False
         self.failed_at: dict[str, dict[str, object]] = {}
         """By script: the lines of the command that ended it, where that is known."""
         self.exports = -1
@@ -93,9 +96,10 @@ class Shim:
         os.setsid()
         processes.become_subreaper()
         self._listen()
-        if not claim(os.path.join(self.task.folder, layout.CLAIM), durable=self.task.outlives_power):
+        lock = claim_open(os.path.join(self.task.folder, layout.CLAIM), durable=self.task.outlives_power)
+        if lock is None:
             return
-        lock = _hold_lock(os.path.join(self.task.folder, layout.CLAIM))
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as long as the shim lives: a process that can take it knows that the shim is gone
         os.write(lock, str(self.me).encode())  # the process to wake; true as long as the lock is held
         self.mark = processes.mark(lock)
         end = self._run_attempts()
@@ -286,8 +290,10 @@ class Shim:
 
     def _note_failed_command(self, name: str, text: str, end: exit_classes.End) -> None:
         """Note the lines of the command that ended a script, as they stand in the plan. A line that may be wrong is left out."""
-        filled = self.reading.text if self.reading else ""
+        filled = self.reading.text if self.reading else text
         reached = self._end_reading()
+        if self.only_command is not None and end.signal is None:  # a signal may have come before the command
+            reached = script_reading.Reached(self.only_command, to_the_end=False)
         if reached is None or end.exit_code == 0 or self.terminated:
             return
         found = script_reading.failed_lines(filled, reached, self._is_whole)
@@ -557,7 +563,7 @@ class Shim:
         """What the task uses now; None where that is not known yet."""
         from . import usage_sampling
 
-        group = usage_sampling.Group(self.group.folders) if self.group else None
+        group = usage_sampling.ControlGroup(self.group.folders) if self.group else None
         return usage_sampling.measure(lambda: processes.descendants(self.me), group, self.ended_cpu_seconds)
 
     def _processor_time(self) -> float | None:
@@ -577,10 +583,16 @@ class Shim:
         """
         filled, shown = with_secrets(self.task, text)
         path = os.path.join(self.folder, layout.script(name))
+        self.only_command = None
         if filled != shown or self.task.owner:
             _write(path, shown, 0o600)
             return self._script_in_memory(name, filled)
         if self.task.script_on_input:
+            _write(path, shown, 0o600)
+            return path, []
+        if not self.task.wrapper:
+            self.only_command = script_reading.only_command(filled, self.task.environment)
+        if self.only_command is not None:
             _write(path, shown, 0o600)
             return path, []
         _write(script_reading.waiting(path), shown, 0o600)
@@ -597,6 +609,7 @@ class Shim:
         link = f"/proc/self/fd/{memory}"
         if self.task.script_on_input:
             return link, [memory]
+        self.scripts_in_memory = True
         way = os.path.join(self.folder, layout.SCRIPTS_IN_MEMORY)
         _make(way)
         folder = os.open(way, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -622,6 +635,9 @@ class Shim:
         self.poller.register(self.reading.descriptor, select.POLLOUT)
 
     def _forget_scripts_in_memory(self) -> None:
+        if not self.scripts_in_memory:
+            return
+        self.scripts_in_memory = False
         way = os.path.join(self.folder, layout.SCRIPTS_IN_MEMORY)
         try:
             for name in os.listdir(way):
@@ -775,10 +791,3 @@ def _command(pid: int) -> str:
 
 def _shell_code(end: exit_classes.End) -> int:
     return end.exit_code if end.exit_code is not None else 128 + (end.signal or 0)
-
-
-def _hold_lock(path: str) -> int:
-    """A lock for as long as the shim lives: a process that can take it knows that the shim is gone."""
-    descriptor = careful_files.open_regular(path, os.O_RDWR)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    return descriptor

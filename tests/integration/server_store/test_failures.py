@@ -194,12 +194,59 @@ def test_a_server_keeps_its_database_when_postgresql_is_started_anew(postgres: P
             ServerStore.open(url, alone=True)
         postgres.stop()
         postgres.start()
+        lost: list[str] = []
+        first.database.on_lost = lost.append
         with ServerStore.open(url, alone=True) as second:  # was faster
             second.jobs.add(job("of-second"), "", "")
             with pytest.raises(StoreError, match="another server"):
                 first.jobs.add(job("of-first"), "", "")
+        assert len(lost) == 1
         with pytest.raises(StoreError, match="is closed"):  # its numbers would be those that the other one gave
             first.jobs.add(job("at-last"), "", "")
+
+
+@pytest.mark.parametrize("gone", [True, False], ids=["and-went", "and-stays"])
+def test_a_server_that_was_cut_off_writes_nothing_after_another_was_there(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch, gone: bool
+) -> None:
+    """The lock alone would be free again when the other one has gone; what the first remembers would be wrong all the same."""
+    monkeypatch.setattr(postgresql, "CLAIM_SECONDS", 0.2)
+    url = postgres.new_url()
+    lost: list[str] = []
+    first = ServerStore.open(url, alone=True)
+    first.database.on_lost = lost.append
+    first.hold()
+    with ServerStore.open(url) as looker:
+        looker.database.read("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted")
+    second = ServerStore.open(url, alone=True)
+    second.jobs.add(job("of-second"), "", "")
+    if gone:
+        second.close()
+    with pytest.raises(StoreError, match="taken this database over") as error:
+        first.hold()
+    one_line(error)
+    assert lost == [str(error.value)]
+    with pytest.raises(StoreError, match="is closed"):
+        first.jobs.add(job("of-first"), "", "")
+    second.close()
+    with ServerStore.open(url) as looker:
+        assert looker.jobs.count() == 1
+
+
+def test_the_same_with_sqlite_whose_lock_was_lost(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/server.db"
+    lost: list[str] = []
+    first = ServerStore.open(url, alone=True)
+    first.database.on_lost = lost.append
+    first.hold()
+    os.unlink(tmp_path / "server.db.lock")  # as another machine that does not see it
+    with ServerStore.open(url, alone=True) as second:
+        second.jobs.add(job("of-second"), "", "")
+        with pytest.raises(StoreError, match="taken this database over"):
+            first.jobs.add(job("of-first"), "", "")
+        second.hold()
+        assert second.jobs.count() == 1
+    assert len(lost) == 1
 
 
 def test_a_postgresql_that_is_started_anew(postgres: Postgres) -> None:

@@ -19,9 +19,9 @@ ANY = st.recursive(
 )
 
 
-def codes(text: str, **options: bool) -> list[str]:
+def codes(text: str, *, shared: bool = False) -> list[str]:
     with pytest.raises(InvalidJob) as found:
-        read_entry(text, "x.yaml", **options)
+        read_entry(text, "x.yaml", shared=shared)
     return [each.code for each in found.value.problems if each.is_error]
 
 

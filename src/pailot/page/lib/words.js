@@ -58,6 +58,12 @@ export const WORDS = {
     kind_page: "browser", kind_login: "log-in", kind_application: "program",
     lastDay: "Last 24 hours",
     chosen: "{0} chosen:", confirmRerun: "Run {0} again?", ago: "{0} ago",
+    library: "Library", searchLibrary: "name, description, owner or address", newEntry: "New entry", size: "Size", owner: "Owner", uses: "Uses", versions: "Versions",
+    noEntry: "Nothing in the library matches.", emptyLibrary: "The library is empty. Prerequisites, data sets and job templates that all jobs may use are kept here.", more: "More", back: "Back",
+    type_data: "data set", type_script: "script", type_output: "output", type_dockerimage: "image", type_job: "job template", source: "Kept by", sourceServer: "this server",
+    sourceFolder: "the administrator, in a folder", requires: "Requires", useInJob: "Use in a new job", whereItLies: "Where the content lies", liesOn: "On {0}:",
+    jobsUseIt: "{0} jobs use it now", lastUsed: "last used", notFetched: "Not on {0} yet: the first job that uses it fetches it.", notShared: "Not shared: each user has a copy.",
+    entryHint: "Every user reads the library: no password may stand in a file. A new version leaves the old ones as they are.", template: "Template",
   },
   zh: {
     jobs: "任务", submit: "提交", cluster: "集群", account: "账户", users: "用户", alerts: "告警", login: "登录",
@@ -110,6 +116,12 @@ export const WORDS = {
     kind_application: "程序",
     lastDay: "最近 24 小时",
     chosen: "已选 {0} 个：", confirmRerun: "重新运行 {0}？", ago: "{0} 前",
+    library: "资源库", searchLibrary: "名称、说明、所有者或地址", newEntry: "新建条目", size: "大小", owner: "所有者", uses: "使用次数", versions: "版本",
+    noEntry: "资源库中没有符合条件的条目。", emptyLibrary: "资源库为空。所有任务可共用的先决条件、数据集和任务模板都保存在这里。", more: "更多", back: "返回",
+    type_data: "数据集", type_script: "脚本", type_output: "输出", type_dockerimage: "镜像", type_job: "任务模板", source: "保存位置", sourceServer: "本服务器",
+    sourceFolder: "管理员的文件夹", requires: "依赖", useInJob: "用于新任务", whereItLies: "内容所在位置", liesOn: "位于 {0}：",
+    jobsUseIt: "{0} 个任务正在使用", lastUsed: "上次使用", notFetched: "{0} 上还没有：首个使用它的任务会下载。", notShared: "不共享：每个用户各有一份。",
+    entryHint: "所有用户都能读取资源库：文件中不得包含密码。新版本不会改变旧版本。", template: "模板",
   },
 };
 

@@ -102,6 +102,8 @@ class ServerStore:
                 check_form(database)
             else:
                 migrate(database)
+            if alone:
+                database.raise_fence()
             return cls(database)
         except BaseException:
             database.close()
@@ -118,6 +120,11 @@ class ServerStore:
     def batch(self) -> Batch:
         """`with store.batch():` everything written in it by this thread is kept together, or nothing."""
         return self.database.write()
+
+    def hold(self) -> None:
+        """Look whether this server still has the database. StoreError where it has not, or cannot be reached."""
+        with self.database.write():
+            pass
 
     def verify(self, box: SecretBox | None = None) -> list[str]:
         """Everything that is wrong with what is kept, a line each; with the keys also what is sealed."""

@@ -11,6 +11,7 @@ import math
 import os
 import sqlite3
 import threading
+from secrets import token_hex
 
 from .. import StoreError
 from ..sqlite_errors import reason
@@ -20,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
-    from typing import Any
+    from typing import Any, NoReturn
 
     Row = tuple[Any, ...]
 
@@ -30,6 +31,9 @@ WRITER_CACHE_KB, READER_CACHE_KB = 2048, 512
 IDLE_CONNECTIONS = 4
 """Connections that are kept for the next reader; a crowd of readers may have needed more."""
 DAMAGED = "the server's database is damaged ({}); put a copy of it back"
+LOST = "{}: another server has taken this database over; this one stops"
+FENCE = "server"
+"""The name in `meta` of the server that writes."""
 TAKEN = "{}: another server uses this database already; stop it, or choose another one (setting database)"
 INTEGER_LIMIT = 1 << 63
 
@@ -104,6 +108,34 @@ class Database:
         self._after: list[Callable[[], None]] = []
         self._broken: StoreError | None = None
         self._closed = False
+        self._fence = ""
+        self.on_lost: Callable[[str], None] = lambda _: None
+        """Called with the reason when another server has it: what this process remembers of it is no longer true."""
+
+    def raise_fence(self) -> None:
+        """Write down that this server is the one that writes. From now on every transaction of another one before it fails.
+
+        A lock says that no other server is there now. The fence also says that none was there meanwhile.
+        """
+        fence = token_hex(16)
+        with self.write() as batch:
+            batch.execute(
+                "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (FENCE, fence),
+            )
+        self._fence = fence
+
+    def _check_fence(self) -> None:
+        """At the begin of a transaction: StoreError if another server has written since."""
+        if self._fence and self._execute("SELECT value FROM meta WHERE name = ?", (FENCE,))[0] != [(self._fence,)]:
+            self._rollback()
+            self._lose()
+
+    def _lose(self) -> NoReturn:
+        self.close()  # what we remember of it is no longer true
+        said = LOST.format(self.place)
+        self.on_lost(said)
+        raise StoreError(said)
 
     def claim(self) -> None:
         """Have it for one server alone, until it is closed or its process ends; StoreError where another one has it."""
@@ -351,6 +383,7 @@ class SQLite(Database):
             self._writer.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             raise self._said(error) from None
+        self._check_fence()
 
     def _commit(self) -> None:
         try:

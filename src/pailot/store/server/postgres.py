@@ -21,6 +21,8 @@ CONNECT_SECONDS = 10
 LOCK_SECONDS = 10
 CLAIM_SECONDS = 5
 """As long as a connection of a server that was killed may still be there."""
+KEEPALIVE = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
+"""PostgreSQL gives up the connection of a server whose machine was cut off, and with it the lock, after 25 seconds."""
 CLAIM = 0x7061696C6F74
 DUPLICATE = "23505"
 LOCKED = "55P03"
@@ -46,7 +48,7 @@ class PostgreSQL(Database):
                 self._url,
                 autocommit=True,
                 connect_timeout=CONNECT_SECONDS,
-                options=f"-c lock_timeout={LOCK_SECONDS * 1000} -c client_min_messages=warning",
+                options=f"-c lock_timeout={LOCK_SECONDS * 1000} -c client_min_messages=warning {KEEPALIVE}",
                 application_name="pailot",
                 client_encoding="utf8",
             )
@@ -71,7 +73,9 @@ class PostgreSQL(Database):
         except self._psycopg.Error as error:
             connection.close()
             if error.sqlstate == LOCKED:
-                self.close()  # what we remember of it is no longer true
+                if self._fence:
+                    self._lose()
+                self.close()
                 raise StoreError(TAKEN.format(self.place)) from None
             raise self._said(error) from None
 
@@ -145,16 +149,20 @@ class PostgreSQL(Database):
 
     def _begin(self) -> None:
         for again in (True, False):
-            if self._writer.closed:
+            new = self._writer.closed
+            if new:
                 self._writer = self._connect()
                 if self._claimed:
                     self._take(self._writer)
             try:
                 self._writer.execute("BEGIN")
-                return
             except self._psycopg.Error as error:
                 if not (again and self._writer.closed):
                     raise self._said(error) from None
+            else:
+                if new:  # while a connection lives it holds the lock, and no other server can have been there
+                    self._check_fence()
+                return
 
     def _commit(self) -> None:
         try:
