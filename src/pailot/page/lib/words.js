@@ -64,6 +64,8 @@ export const WORDS = {
     sourceFolder: "the administrator, in a folder", requires: "Requires", useInJob: "Use in a new job", whereItLies: "Where the content lies", liesOn: "On {0}:",
     jobsUseIt: "{0} jobs use it now", lastUsed: "last used", notFetched: "Not on {0} yet: the first job that uses it fetches it.", notShared: "Not shared: each user has a copy.",
     entryHint: "Every user reads the library: no password may stand in a file. A new version leaves the old ones as they are.", template: "Template",
+    place: "Queue",
+    endedAt: "Ended",
   },
   zh: {
     jobs: "任务", submit: "提交", cluster: "集群", account: "账户", users: "用户", alerts: "告警", login: "登录",
@@ -122,6 +124,8 @@ export const WORDS = {
     sourceFolder: "管理员的文件夹", requires: "依赖", useInJob: "用于新任务", whereItLies: "内容所在位置", liesOn: "位于 {0}：",
     jobsUseIt: "{0} 个任务正在使用", lastUsed: "上次使用", notFetched: "{0} 上还没有：首个使用它的任务会下载。", notShared: "不共享：每个用户各有一份。",
     entryHint: "所有用户都能读取资源库：文件中不得包含密码。新版本不会改变旧版本。", template: "模板",
+    place: "队列",
+    endedAt: "结束时间",
   },
 };
 
