@@ -19,6 +19,7 @@ import pytest
 import pailot
 from pailot.data.data_sets import DataSets
 
+from ..parts import containers, slurm
 from ..support.http_server import PASSWORD, Answer, Server, job
 from ..support.web_server import WebServer
 
@@ -255,6 +256,26 @@ def test_with_unix_users_no_job_can_change_what_others_read(shelf: Shelf) -> Non
             assert "data_cache_user" in refused.text
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.mark.parametrize("engine", ["docker", "slurm"])
+def test_a_data_set_on_other_engines(engine: str, tmp_path: Path, shelf: Shelf) -> None:
+    options = {"PAILOT_ALLOWED_ADDRESSES": "127.0.0.1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    options |= containers.docker().environment if engine == "docker" else slurm.cluster().environment
+    with Server(tmp_path / "home", "--engine", engine, "--stop-jobs", **options) as server:
+        assert put(server, data_set(shelf), path="pictures").status == 201
+        tokens = {name: server.user(name) for name in ("ann", "bob")}
+        for name, token in tokens.items():
+            command = "cat p.bin; echo changed 2>/dev/null >p.bin || echo read-only"
+            text = using("look", "pictures", command=command).replace("uri: debian", f"uri: {containers.IMAGE}")
+            told = server.run(text, token)
+            assert told["jobStatus"]["state"] == "SUCCEEDED", server.get(f"/jobs/{name}~look/record", token).json["reason"]
+            said = printed(server, f"{name}~look", token)
+            assert said.startswith("a thousand pictures\n")
+            assert engine == "slurm" or said.endswith("read-only\n"), "root may write everywhere on Slurm"
+        assert len(shelf.asked) in ((1,) if engine == "docker" else (1, 2))
+        (content,) = server.get("/library/pictures").json["content"]
+        assert content["state"] == "here"
 
 
 def test_what_no_job_uses_goes_when_there_is_too_much(tmp_path: Path, shelf: Shelf) -> None:
