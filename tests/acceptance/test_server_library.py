@@ -18,6 +18,7 @@ import pytest
 
 import pailot
 from pailot.data.data_sets import DataSets
+from pailot.testing.runs import Home
 
 from ..parts import containers, slurm
 from ..support.http_server import PASSWORD, Answer, Server, job
@@ -353,6 +354,23 @@ def test_the_library_in_python(server: Server) -> None:
         assert client.library_entry("pythonic@4")["owner"] == "admin"
         client.remove_from_library("pythonic")
         assert list(client.library("pythonic")) == []
+
+
+def test_own_runs_share_a_data_set(shelf: Shelf, tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.environment["PAILOT_DATA_CACHE_MB"] = "0"
+    (home.cwd / "set.yaml").write_text(data_set(shelf))
+    (home.cwd / "job.yaml").write_text(using("look", "pictures", command="cat p.bin"))
+    assert home.pailot("library", "add", "set.yaml").status == 0
+    for _ in range(2):
+        done = home.pailot("run", "job.yaml", "--workdir", "private", "--quiet")
+        assert (done.status, done.out) == (0, "a thousand pictures\n"), done
+    assert len(shelf.asked) == 1
+    told = json.loads(home.pailot("library", "show", "pictures", "--json").out)
+    (content,) = told["content"]
+    assert (content["state"], content["bytes"]) == ("here", 20)
+    assert home.pailot("gc").status == 0
+    assert not Path(content["path"]).exists()
 
 
 def test_many_readers_and_writers_at_once(server: Server) -> None:
