@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from pailot.testing.runs import Home, job, role
+
 from ..support.servers import Server, submit
-from .runs import Home, job, role
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

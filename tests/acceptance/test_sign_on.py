@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -29,27 +28,13 @@ from tests.parts.oidc import (
 )
 
 from ..support.http_server import PASSWORD, Server
+from ..support.sign_on import RETURN, address_in, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-LOGIN, RETURN = "/api/v2/authn/oidc/login", "/api/v2/authn/oidc/return"
-GROUPS = {"researchers": ["research"], "everyone": "default"}
-
-
-def settings(issuer: str, folder: Path, **more: str) -> dict[str, str]:
-    (folder / "client-secret").write_text(CLIENT_SECRET + "\n")
-    return {
-        "PAILOT_OIDC_ISSUER": issuer,
-        "PAILOT_OIDC_NAME": "Example",
-        "PAILOT_OIDC_CLIENT_ID": CLIENT_ID,
-        "PAILOT_OIDC_CLIENT_SECRET_FILE": str(folder / "client-secret"),
-        "PAILOT_OIDC_GROUPS": json.dumps(GROUPS),
-        "PAILOT_OIDC_ADMIN_GROUPS": "operators",
-        "PAILOT_VIRTUAL_CLUSTERS": "research,vision",
-        **more,
-    }
+LOGIN = "/api/v2/authn/oidc/login"
 
 
 def begin(server: Server, **query: str) -> str:
@@ -205,15 +190,6 @@ def command(server: Server, folder: Path, *options: str) -> subprocess.Popen[str
     arguments = [sys.executable, "-m", "pailot", "login", server.url, *options]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(arguments, env=environment, text=True, **pipes)
-
-
-def address_in(process: subprocess.Popen[str]) -> str:
-    assert process.stderr
-    while line := process.stderr.readline():
-        found = re.search(r"http://\S+oidc/login\S+", line)
-        if found:
-            return found[0]
-    raise AssertionError("no address was shown")
 
 
 def test_pailot_login_through_the_browser(server: Server, tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from pailot.testing.runs import Home, job, role, wait_for
+
 from ..support.servers import Server, submit
-from .runs import Home, job, role, wait_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

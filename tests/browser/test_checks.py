@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.runs import wait_for
+from pailot.testing.runs import wait_for
 from tests.support.http_server import PASSWORD, Server, job
 
 from .chromium import browser_page, enter, told, traced, within

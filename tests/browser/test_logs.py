@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.acceptance.runs import wait_for
+from pailot.testing.runs import wait_for
 from tests.support.http_server import Server, job
 
 from .chromium import PAGE_PATIENCE, browser_page, told, traced, within

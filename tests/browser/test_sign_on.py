@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from pailot.testing.runs import PATIENCE
-from tests.acceptance.test_sign_on import RETURN, address_in, settings
 from tests.parts.oidc import RealProvider
 from tests.support.http_server import Server
+from tests.support.sign_on import RETURN, address_in, settings
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the page is not tested in a browser; enable that with: make browser"

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from .sockets import WebSocket
     from .sse import Event
 
+    JsonObject = dict[str, Any]
+    """A response as it came: what it holds is the server's to say."""
+
 FINAL = frozenset(("SUCCEEDED", "FAILED", "STOPPED"))
 V2 = "/api/v2"
 MOST_FOLLOWED = 200
@@ -79,15 +82,15 @@ class Client:
 
     # The server, and who one is there
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> JsonObject:
         """Name, version and way of logging in; needs no token."""
         return self._get("/info")
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> JsonObject:
         """What a Pailot server tells of itself to who is logged in; `warnings` is what its users should know."""
         return self._get("/server")
 
-    def login(self, username: str, password: str, expiration: float | None = None) -> dict[str, Any]:
+    def login(self, username: str, password: str, expiration: float | None = None) -> JsonObject:
         """Exchange a password for a token, which this client uses from now on."""
         body: dict[str, object] = {"username": username, "password": password}
         if expiration is not None:
@@ -101,13 +104,13 @@ class Client:
         self.http.token, self._user = answer["token"], answer["user"]
         return answer
 
-    def authn(self) -> dict[str, Any]:
+    def authn(self) -> JsonObject:
         """How users log in: `password`, and `signInWith`, the name of an identity provider; OpenPAI tells neither."""
         return self._get("/authn/info")
 
-    def login_by_grant(self, grant: str, verifier: str) -> dict[str, Any]:
+    def login_by_grant(self, grant: str, verifier: str) -> JsonObject:
         """Exchange the end of a sign-in for a token, which this client uses from now on."""
-        answer: dict[str, Any] = self._json("POST", "/authn/oidc/token", {"grant": grant, "verifier": verifier})
+        answer: JsonObject = self._json("POST", "/authn/oidc/token", {"grant": grant, "verifier": verifier})
         self.http.token, self._user = answer["token"], answer["user"]
         return answer
 
@@ -115,7 +118,7 @@ class Client:
         """Have the token of this login revoked."""
         self._json("DELETE", "/authn/basic/logout")
 
-    def whoami(self) -> dict[str, Any]:
+    def whoami(self) -> JsonObject:
         """What the token says: `username`, `application`, `admin`."""
         return self._get("/tokens/check")
 
@@ -136,10 +139,10 @@ class Client:
     def revoke_token(self, token: str) -> None:
         self._json("DELETE", f"/tokens/{_part(token)}")
 
-    def users(self) -> list[dict[str, Any]]:
+    def users(self) -> list[JsonObject]:
         return self._list("/users")
 
-    def get_user(self, username: str) -> dict[str, Any]:
+    def get_user(self, username: str) -> JsonObject:
         return self._get(f"/users/{_part(username)}")
 
     def create_user(
@@ -151,7 +154,7 @@ class Client:
         admin: bool = False,
         virtual_clusters: Sequence[str] = (),
         unix_user: str = "",
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Answers what the server says to it: `message`, and `warnings` of what follows from it."""
         body: dict[str, object] = {"username": username, "password": password, "admin": admin, "extension": {}}
         if email:
@@ -172,7 +175,7 @@ class Client:
     def remove_user(self, username: str) -> None:
         self._json("DELETE", f"/users/{_part(username)}")
 
-    def virtual_clusters(self) -> dict[str, Any]:
+    def virtual_clusters(self) -> JsonObject:
         return self._get("/virtual-clusters")
 
     def put_virtual_cluster(self, name: str, changes: Mapping[str, Any]) -> None:
@@ -182,7 +185,7 @@ class Client:
     def remove_virtual_cluster(self, name: str) -> None:
         self._json("DELETE", f"/virtual-clusters/{_part(name)}")
 
-    def storages(self) -> list[dict[str, Any]]:
+    def storages(self) -> list[JsonObject]:
         return list(self._get("/storages")["storages"])
 
     # Jobs
@@ -191,43 +194,43 @@ class Client:
         """Submit a job file; `code` is the archive's name that `send_code` returned. Returns the job's full name."""
         return str(self.submit_job(text, code=code).get("name") or "")
 
-    def submit_job(self, text: str, *, code: str = "", after: Sequence[str] = ()) -> dict[str, Any]:
+    def submit_job(self, text: str, *, code: str = "", after: Sequence[str] = ()) -> JsonObject:
         """The same, after the jobs that `after` names (`JOB[:success|:end]`). Returns the whole response, `warnings` included."""
         query = {"code": code, "after": ",".join(after)}
         path = f"/jobs{_query({key: value for key, value in query.items() if value})}"
         data = self._request("POST", path, text.encode(), {"Content-Type": "text/yaml"}).json()
         return data if isinstance(data, dict) else {}
 
-    def jobs(self, **query: Any) -> list[dict[str, Any]]:
+    def jobs(self, **query: Any) -> list[JsonObject]:
         """Jobs, newest first: `username`, `state`, `vc`, `keyword`, `tagsContain`, `order`, `offset`, `limit`, …"""
         return self._list(f"/jobs{_query(query)}")
 
-    def jobs_and_total(self, **query: Any) -> tuple[list[dict[str, Any]], int]:
+    def jobs_and_total(self, **query: Any) -> tuple[list[JsonObject], int]:
         found = self._get(f"/jobs{_query({**query, 'withTotalCount': 'true'})}")
         return found["data"], int(found["totalCount"])
 
-    def job(self, job: str, attempt: int | None = None) -> dict[str, Any]:
+    def job(self, job: str, attempt: int | None = None) -> JsonObject:
         """A job as OpenPAI describes it."""
         return self._get(f"/jobs/{_part(job)}" + ("" if attempt is None else f"/attempts/{attempt}"))
 
-    def record(self, job: str, attempt: int | None = None) -> dict[str, Any]:
+    def record(self, job: str, attempt: int | None = None) -> JsonObject:
         """A job as `pailot show --json` prints it, with its tasks in an attempt, or in the last."""
         return self._get(f"/jobs/{_part(job)}/record{_query({'attempt': attempt})}")
 
-    def journal(self, job: str) -> list[dict[str, Any]]:
+    def journal(self, job: str) -> list[JsonObject]:
         """What happened, as `pailot events --json` prints it."""
         return self._list(f"/jobs/{_part(job)}/journal")
 
-    def audit(self, **query: Any) -> list[dict[str, Any]]:
+    def audit(self, **query: Any) -> list[JsonObject]:
         """Who did what on the server, the newest first; for administrators."""
         return self._list(f"/audit{_query({key: value for key, value in query.items() if value})}")
 
-    def usage(self, job: str) -> list[dict[str, Any]]:
+    def usage(self, job: str) -> list[JsonObject]:
         """What each task of a job uses now, its peaks, and what it asked for."""
-        found: list[dict[str, Any]] = self._get(f"/jobs/{_part(job)}/usage")["tasks"]
+        found: list[JsonObject] = self._get(f"/jobs/{_part(job)}/usage")["tasks"]
         return found
 
-    def library(self, words: str = "", kind: str = "") -> Iterator[dict[str, Any]]:
+    def library(self, words: str = "", kind: str = "") -> Iterator[JsonObject]:
         """What the server's library holds: of each name the newest version."""
         offset = 0
         while True:
@@ -238,22 +241,22 @@ class Client:
             if not page["data"] or offset >= page["totalCount"]:
                 return
 
-    def library_entry(self, name: str, version: str = "") -> dict[str, Any]:
+    def library_entry(self, name: str, version: str = "") -> JsonObject:
         """An entry of the library with its `text`, its `versions` and where its `content` lies."""
         return self._get(_entry_path(name, version))
 
-    def put_library_entry(self, name: str, text: str, *, replace: bool = False, owner: str = "") -> dict[str, Any]:
+    def put_library_entry(self, name: str, text: str, *, replace: bool = False, owner: str = "") -> JsonObject:
         """Keep a file in the library under its name and version."""
         query = {"replace": "true" if replace else "", "owner": owner}
         path = _entry_path(name) + _query({key: value for key, value in query.items() if value})
-        made: dict[str, Any] = self._request("PUT", path, text.encode(), {"Content-Type": "text/yaml"}).json()
+        made: JsonObject = self._request("PUT", path, text.encode(), {"Content-Type": "text/yaml"}).json()
         return made
 
     def remove_library_entry(self, name: str, version: str = "") -> None:
         """Remove one version, or a name with all its versions."""
         self._json("DELETE", _entry_path(name, version))
 
-    def why(self, job: str) -> dict[str, Any]:
+    def why(self, job: str) -> JsonObject:
         """`lines` that say why a job is in the state it is in."""
         return self._get(f"/jobs/{_part(job)}/why")
 
@@ -261,11 +264,11 @@ class Client:
         """The job file, secrets masked."""
         return self._request("GET", f"/jobs/{_part(job)}/config", None, {"Accept": "text/yaml"}).text()
 
-    def events(self, job: str) -> list[dict[str, Any]]:
+    def events(self, job: str) -> list[JsonObject]:
         """What OpenPAI calls events."""
         return list(self._get(f"/jobs/{_part(job)}/events")["data"])
 
-    def task(self, job: str, attempt: int, role: str, index: int) -> dict[str, Any]:
+    def task(self, job: str, attempt: int, role: str, index: int) -> JsonObject:
         """A task with all its attempts, the newest first."""
         return self._get(f"/jobs/{_part(job)}/attempts/{attempt}/taskRoles/{_part(role)}/taskIndex/{index}/attempts")
 
@@ -293,7 +296,7 @@ class Client:
     def remove_tag(self, job: str, tag: str) -> None:
         self._json("DELETE", f"/jobs/{_part(job)}/tag", {"value": tag})
 
-    def wait(self, job: str, *, timeout: float | None = None, patience: float = sse.PATIENCE) -> dict[str, Any] | None:
+    def wait(self, job: str, *, timeout: float | None = None, patience: float = sse.PATIENCE) -> JsonObject | None:
         """Wait until a job is over; return its record, or None when the time is up first.
 
         It is told by the server; where the line breaks or is silent it looks again, over a restart of the server, too.
@@ -375,11 +378,11 @@ class Client:
         start = reply.headers.get("content-range", "").removeprefix("bytes ").partition("-")[0]
         return int(start) if start.isdecimal() else offset, reply.body
 
-    def log_index(self, job: str, role: str, index: int, **query: Any) -> dict[str, Any]:
+    def log_index(self, job: str, role: str, index: int, **query: Any) -> JsonObject:
         """When each part of a log was written: `stream`, `attempt`, `taskAttempt`, `from`, `to`; see the REST API."""
         return self._get(f"/jobs/{_part(job)}/logs/{_part(role)}/{index}/index{_query(query)}")
 
-    def search(self, job: str, q: str, **query: Any) -> Iterator[dict[str, Any]]:
+    def search(self, job: str, q: str, **query: Any) -> Iterator[JsonObject]:
         """Lines of a job's logs: `regex`, `case`, `role`, `index`, …; the last one has `end`, `hits` and `stopped`."""
         return _json_lines(self._open(f"/jobs/{_part(job)}/search{_query({'q': q, **query})}"))
 
@@ -442,11 +445,11 @@ class Client:
 
         return connect(self.http.clone(), f"{self._task(job, role, index)}/ports/{_part(port)}/connection")
 
-    def task_ports(self, job: str, role: str, index: int) -> dict[str, Any]:
+    def task_ports(self, job: str, role: str, index: int) -> JsonObject:
         """The ports of a task: `given` by their labels, and those that it is `listening` on."""
         return self._get(self._task(job, role, index).removeprefix(V2) + "/ports")
 
-    def describe_file(self, job: str, role: str, index: int, path: str, mark: str = "") -> dict[str, Any]:
+    def describe_file(self, job: str, role: str, index: int, path: str, mark: str = "") -> JsonObject:
         """What is at a path below the working directory of a task: `kind`, `size`, `version`; and how much of a copy is there."""
         query = _query({"path": path, "describe": "true", "mark": mark or None})
         return self._get(self._task(job, role, index).removeprefix(V2) + f"/files{query}")
@@ -472,7 +475,7 @@ class Client:
             raise refusal(Reply(response.status, headers, response.read()), http.server)
         return response
 
-    def write_file(self, job: str, role: str, index: int, path: str, body: IO[bytes], **about: Any) -> dict[str, Any]:
+    def write_file(self, job: str, role: str, index: int, path: str, body: IO[bytes], **about: Any) -> JsonObject:
         """Write a file from an offset on, or with `archive` a folder from a tar archive."""
         http = self.http.clone()
         http.retries = 0  # what was read of the body is gone
@@ -481,7 +484,7 @@ class Client:
             reply = http.request("PUT", path, body, {"Content-Type": "application/octet-stream"}, timeout=UPLOAD_TIMEOUT)
         finally:
             http.close()
-        found: dict[str, Any] = reply.json()
+        found: JsonObject = reply.json()
         return found
 
     def _task(self, job: str, role: str, index: int) -> str:
@@ -513,18 +516,18 @@ class Client:
         query = {"stream": stream, "attempt": attempt, "taskAttempt": task_attempt}
         return f"/jobs/{_part(job)}/logs/{_part(role)}/{index}{_query(query)}"
 
-    def _get(self, path: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._request("GET", path).json()
+    def _get(self, path: str) -> JsonObject:
+        found: JsonObject = self._request("GET", path).json()
         return found
 
-    def _list(self, path: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._request("GET", path).json()
+    def _list(self, path: str) -> list[JsonObject]:
+        found: list[JsonObject] = self._request("GET", path).json()
         return found
 
-    def _json(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    def _json(self, method: str, path: str, body: Any = None) -> JsonObject:
         data = None if body is None else json.dumps(body).encode()
         reply = self._request(method, path, data, {"Content-Type": "application/json"} if data is not None else None)
-        found: dict[str, Any] = reply.json() if reply.body else {}
+        found: JsonObject = reply.json() if reply.body else {}
         return found
 
     def _request(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Reply:
@@ -577,7 +580,7 @@ def _query(values: Mapping[str, Any]) -> str:
     return f"?{urlencode(given)}" if given else ""
 
 
-def _json_lines(response: HTTPResponse) -> Iterator[dict[str, Any]]:
+def _json_lines(response: HTTPResponse) -> Iterator[JsonObject]:
     with response:
         for line in response:
             yield json.loads(line)
