@@ -98,7 +98,7 @@ export function Submit({ me }) {
       <label>${t("jobName")} <input value=${name} placeholder=${plan?.plan?.name ?? ""} onInput=${(/** @type {any} */ e) => setName(e.target.value)} /></label>
       <button class="main" disabled=${busy || wrong > 0} onClick=${() => sent.current()}>${t("submitNow")}</button>
     </div>
-    ${source.startsWith(`${me.user}~`) && html`<p class="soft">${t("secretsKept", source)}</p>`}
+    ${source.startsWith(`${me.user}~`) && text.includes("******") && html`<p class="soft">${t("secretsKept", source)}</p>`}
     ${error && html`<${Trouble} error=${error} />`}
     <div class="split">
       <div class="editor" ref=${host}></div>
