@@ -227,8 +227,11 @@ class Engine:
 
     # For the user
 
-    def preview(self, plan: Plan) -> str:
-        """What the engine asks others for, as text, for `pailot plan`; empty where it asks nothing."""
+    def preview(self, plan: Plan, hidden: Sequence[str] = ()) -> str:
+        """What the engine asks others for, as text, for `pailot plan`; empty where it asks nothing.
+
+        The texts in `hidden` are masked in it by the caller; an engine that packs or encodes them leaves them out itself.
+        """
         return ""
 
     def shell_prefix(self, task_folder: str, *, terminal: bool) -> list[str]:

@@ -706,11 +706,11 @@ class KubernetesEngine(Engine):
 
     # For the user
 
-    def preview(self, plan: Plan) -> str:
+    def preview(self, plan: Plan, hidden: Sequence[str] = ()) -> str:
         """The objects as they would be made, ready for `kubectl apply`; what is secret is left out."""
         from .preview import preview
 
-        return preview(plan, chosen.read(self.settings))
+        return preview(plan, chosen.read(self.settings), hidden)
 
     def shell_prefix(self, task_folder: str, *, terminal: bool) -> list[str]:
         """A program of ours stands between the terminal and the pod."""
