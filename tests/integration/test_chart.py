@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -15,6 +16,7 @@ import yaml
 from pailot import __version__
 from pailot.cli.commands.deploy import IMAGE, NAMESPACE, RENDERING
 from tests.parts.helm import CHART, Refused, rendered
+from tests.parts.kubernetes.cluster import cluster
 
 ROOT = Path(__file__).parents[2]
 
@@ -145,6 +147,33 @@ def test_the_command_prints_the_rendering() -> None:
     words = ["deploy", "kubernetes", "--print", "--image", "registry.example.org/pailot:2", "--namespace", "ml"]
     done = subprocess.run([sys.executable, "-m", "pailot", *words], capture_output=True, text=True, check=True)
     assert done.stdout == rendered({"image": "registry.example.org/pailot:2"}, namespace="ml")
+
+
+def test_a_real_cluster_takes_all_of_it_under_pod_security_restricted() -> None:
+    lab = cluster()
+    namespace = f"chart-{os.getpid()}"
+    lab.kubectl("create", "namespace", namespace)
+    try:
+        lab.kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+        values = {
+            "image": "localhost/pailot:1",
+            "rbac": {"clusterView": True},
+            "ingress": {"enabled": True, "host": "pailot.example.org"},
+            "networkPolicy": {"from": [{"podSelector": {}}]},
+            "database": {"secret": "db"},
+        }
+        text = rendered(values, namespace=namespace)
+        tried = ("--namespace", namespace, "apply", "--dry-run=server", "--warnings-as-errors", "-f", "-")
+        said = lab.kubectl(*tried, text=text)
+        assert said.count("created (server dry run)") == len([each for each in yaml.safe_load_all(text) if each])
+        lab.kubectl("--namespace", namespace, "create", "serviceaccount", "pailot")
+        template = next(each for each in yaml.safe_load_all(text) if each["kind"] == "Deployment")["spec"]["template"]
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pailot"}, "spec": template["spec"]}
+        lab.kubectl(
+            "--namespace", namespace, "apply", "--dry-run=server", "--warnings-as-errors", "-f", "-", text=json.dumps(pod)
+        )
+    finally:
+        lab.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
 if __name__ == "__main__":
