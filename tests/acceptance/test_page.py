@@ -259,7 +259,9 @@ def test_the_docs_show_every_picture_of_the_page() -> None:
     shown = (ROOT / "docs" / "how-to" / "use-the-page.md").read_text()
     there = {each.name for each in (ROOT / "docs" / "pictures").glob("page-*.png")}
     assert there == {
-        f"page-{view}-{theme}.png" for view in ("jobs", "job", "logs", "submit", "cluster") for theme in ("light", "dark")
+        f"page-{view}-{theme}.png"
+        for view in ("jobs", "job", "logs", "timeline", "usage", "submit", "cluster")
+        for theme in ("light", "dark")
     }
     assert not [each for each in there if f"../pictures/{each}" not in shown]
 

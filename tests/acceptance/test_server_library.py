@@ -16,8 +16,11 @@ from typing import Any
 
 import pytest
 
+import pailot
 from pailot.data.data_sets import DataSets
+from pailot.testing.runs import Home
 
+from ..parts import containers, slurm
 from ..support.http_server import PASSWORD, Answer, Server, job
 from ..support.web_server import WebServer
 
@@ -256,6 +259,26 @@ def test_with_unix_users_no_job_can_change_what_others_read(shelf: Shelf) -> Non
         shutil.rmtree(home, ignore_errors=True)
 
 
+@pytest.mark.parametrize("engine", ["docker", "slurm"])
+def test_a_data_set_on_other_engines(engine: str, tmp_path: Path, shelf: Shelf) -> None:
+    options = {"PAILOT_ALLOWED_ADDRESSES": "127.0.0.1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    options |= containers.docker().environment if engine == "docker" else slurm.cluster().environment
+    with Server(tmp_path / "home", "--engine", engine, "--stop-jobs", **options) as server:
+        assert put(server, data_set(shelf), path="pictures").status == 201
+        tokens = {name: server.user(name) for name in ("ann", "bob")}
+        for name, token in tokens.items():
+            command = "cat p.bin; echo changed 2>/dev/null >p.bin || echo read-only"
+            text = using("look", "pictures", command=command).replace("uri: debian", f"uri: {containers.IMAGE}")
+            told = server.run(text, token)
+            assert told["jobStatus"]["state"] == "SUCCEEDED", server.get(f"/jobs/{name}~look/record", token).json["reason"]
+            said = printed(server, f"{name}~look", token)
+            assert said.startswith("a thousand pictures\n")
+            assert engine == "slurm" or said.endswith("read-only\n"), "root may write everywhere on Slurm"
+        assert len(shelf.asked) in ((1,) if engine == "docker" else (1, 2))
+        (content,) = server.get("/library/pictures").json["content"]
+        assert content["state"] == "here"
+
+
 def test_what_no_job_uses_goes_when_there_is_too_much(tmp_path: Path, shelf: Shelf) -> None:
     cache = tmp_path / "cache"
     options = {"PAILOT_DATA_CACHE": str(cache), "PAILOT_DATA_CACHE_MB": "0", "PAILOT_ALLOWED_ADDRESSES": "127.0.0.1"}
@@ -288,19 +311,19 @@ def test_the_commands_on_a_server(server: Server, shelf: Shelf, tmp_path: Path) 
         "PAILOT_TOKEN": server.token,
     }
 
-    def pailot(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pailot", *words]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    def command(*words: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "pailot", *words]
+        return subprocess.run(line, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
 
     def told(*words: str) -> Any:
-        done = pailot(*words, "--json")
+        done = command(*words, "--json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     (tmp_path / "set.yaml").write_text(data_set(shelf, 5).replace("pictures", "photos"))
     (tmp_path / "greeter.yaml").write_text(GREETER.format(version=1))
     assert told("library", "add", "set.yaml")["version"] == "5"
-    assert "has 'photos@5' already" in pailot("library", "add", "set.yaml").stderr
+    assert "has 'photos@5' already" in command("library", "add", "set.yaml").stderr
     assert told("library", "add", "set.yaml", "--replace")["name"] == "photos"
     assert told("library", "add", "greeter.yaml", "--folder", "own")["file"] == "own/greeter@1.yaml"
     assert "photos" in [each["name"] for each in told("library", "list", "--type", "data")]
@@ -308,20 +331,46 @@ def test_the_commands_on_a_server(server: Server, shelf: Shelf, tmp_path: Path) 
     assert [each["name"] for each in told("library", "search", "photos", "20")] == []
     assert [each["size"] for each in told("library", "search", "photos")] == [20]
     assert {"greeter", "photos"} <= {each["name"] for each in told("library", "--library", "own", "list")}
-    shown = pailot("library", "show", "photos")
+    shown = command("library", "show", "photos")
     assert shown.stdout == (tmp_path / "set.yaml").read_text()
     assert "is not on" in shown.stderr
 
     (tmp_path / "job.yaml").write_text(using("borrows", "photos", command="cat p.bin"))
-    sent = pailot("submit", "job.yaml", "--follow")
+    sent = command("submit", "job.yaml", "--follow")
     assert sent.returncode == 0, sent.stderr
     assert "a thousand pictures" in sent.stdout
     assert server.get("/jobs/admin~borrows/config?format=text").text == (tmp_path / "job.yaml").read_text()
-    assert "lies on" in pailot("library", "show", "photos").stderr
+    assert "lies on" in command("library", "show", "photos").stderr
     assert told("library", "show", "photos@5")["content"][0]["state"] == "here"
     assert told("library", "remove", "photos@5")["name"] == "photos@5"
-    assert pailot("library", "show", "photos").returncode == 2
+    assert command("library", "show", "photos").returncode == 2
     assert told("library", "remove", "greeter", "--folder", "own")["file"] == "own/greeter@1.yaml"
+
+
+def test_the_library_in_python(server: Server) -> None:
+    with pailot.Client(server.url, server.token) as client:
+        assert client.add_to_library(GREETER.format(version=4).replace("greeter", "pythonic"))["version"] == "4"
+        assert [each["name"] for each in client.library("pythonic", "script")] == ["pythonic"]
+        assert client.library_entry("pythonic@4")["owner"] == "admin"
+        client.remove_from_library("pythonic")
+        assert list(client.library("pythonic")) == []
+
+
+def test_own_runs_share_a_data_set(shelf: Shelf, tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.environment["PAILOT_DATA_CACHE_MB"] = "0"
+    (home.cwd / "set.yaml").write_text(data_set(shelf))
+    (home.cwd / "job.yaml").write_text(using("look", "pictures", command="cat p.bin"))
+    assert home.pailot("library", "add", "set.yaml").status == 0
+    for _ in range(2):
+        done = home.pailot("run", "job.yaml", "--workdir", "private", "--quiet")
+        assert (done.status, done.out) == (0, "a thousand pictures\n"), done
+    assert len(shelf.asked) == 1
+    told = json.loads(home.pailot("library", "show", "pictures", "--json").out)
+    (content,) = told["content"]
+    assert (content["state"], content["bytes"]) == ("here", 20)
+    assert home.pailot("gc").status == 0
+    assert not Path(content["path"]).exists()
 
 
 def test_many_readers_and_writers_at_once(server: Server) -> None:

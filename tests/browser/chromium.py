@@ -104,7 +104,7 @@ class Trace:
             for each in events
             if each.get("name") == "thread_name" and each["args"]["name"] == "CrRendererMain"
         }
-        self.tasks = sorted(
+        self.tasks: list[float] = sorted(
             each.get("tdur", 0) / 1000
             for each in events
             if each.get("name") in ("RunTask", "ThreadControllerImpl::RunTask") and (each["pid"], each["tid"]) in main

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Literal
 
@@ -18,9 +19,13 @@ VIEWS = {
     "job": ("/jobs/bob~sweep-3", "section[aria-label=Why] a"),
     "logs": ("/jobs/ada~bert-large-07/logs/worker/0", ".log .line >> nth=20"),
     "submit": ("/submit?from=ada~eval-nightly", "text=It would start now."),
+    "timeline": ("/jobs/ada~bert-large-07/timeline", ".timeline canvas"),
+    "usage": ("/jobs/ada~bert-large-07/usage?role=worker&index=0", ".plot canvas"),
     "cluster": ("/cluster", ".bars"),
 }
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+USAGE_SECONDS = 120
+"""A task's use is sampled every 5 s."""
 
 
 def main() -> int:
@@ -34,6 +39,8 @@ def main() -> int:
     PICTURES.mkdir(exist_ok=True)
     with serve() as server, sync_playwright() as started:
         populate(server)
+        print(f"samples of two minutes are waited for, so that curves have a shape; pictures go to {PICTURES}")
+        time.sleep(USAGE_SECONDS)
         for theme in THEMES:
             with tempfile.TemporaryDirectory() as profile:
                 context = started.chromium.launch_persistent_context(

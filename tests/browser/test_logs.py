@@ -120,7 +120,12 @@ def test_a_long_line_is_cut_and_shown_whole_when_asked(page: Page, server: Serve
     server.submit(job("wide", python(script + "print('x' * 5_000_000 + 'y')\nprint('after')")))
     open_log(page, server, "wide")
     page.wait_for_selector(".log .line:has-text('before')")
-    trace = traced(page, tmp_path / "trace.json", lambda: (go.touch(), ended(page, 3)))
+
+    def come() -> None:
+        go.touch()
+        ended(page, 3)
+
+    trace = traced(page, tmp_path / "trace.json", come)
     page.wait_for_selector(".log .line:has-text('after')")
     within(8, "a line of 5 MB: longest task", trace.longest, 100, "ms CPU")
     page.click("text=show all (5.0 MB)")

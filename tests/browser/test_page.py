@@ -145,7 +145,7 @@ def test_a_revoked_session_asks_for_the_password_and_loses_nothing(page: Page, s
     assert "# kept text" in page.locator(".editor .cm-content").inner_text()
 
 
-@pytest.mark.parametrize("path", ["/jobs", "/submit", "/cluster", "/account", "/admin", "/alerts"])
+@pytest.mark.parametrize("path", ["/jobs", "/submit", "/cluster", "/library", "/account", "/admin", "/alerts"])
 def test_every_view_at_the_width_of_a_telephone(page: Page, server: Server, path: str) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto(f"{server.url}{path}")
@@ -159,6 +159,8 @@ VIEWS = ("/jobs?all=1", "/jobs/admin~seen", *(f"/jobs/admin~seen/{tab}" for tab 
 OTHER_VIEWS = (
     "/submit",
     "/cluster",
+    "/library",
+    "/library?edit=1",
     "/account",
     *(f"/admin/{each}" for each in ("users", "groups", "clusters", "storages")),
     "/alerts",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from datetime import datetime
 
 import pytest
 
@@ -38,3 +40,18 @@ class TestEngines(EngineConformance):
             (task,) = place.show()["taskRoles"]["main"]["tasks"]
             assert task["failedCommand"] == named[0].removeprefix("pailot: ")
             assert "hunter2" not in done.out + done.err
+
+    def test_what_is_printed_has_its_time_and_what_is_used_is_measured(self, place: Place) -> None:
+        text = place.job(role("echo one; sleep 6; echo two >&2; sleep 1"))
+        assert place.run(text).status == 0
+        lines = place.pailot("logs", "demo", "-t").lines
+        (task,) = json.loads(place.pailot("top", "demo", "--json").out)
+        if place.engine.traits.takes_job_file:
+            assert lines == ["- - one", "- - two"], "the other cluster tells no times, and that is said"
+            return
+        times = [datetime.fromisoformat(line.split()[0]) for line in lines]
+        assert [line.split()[1:] for line in lines] == [["stdout", "one"], ["stderr", "two"]]
+        assert 5 <= (times[1] - times[0]).total_seconds() <= 12
+        assert task["peak"]["peakMemoryMB"] > 0
+        assert task["peak"]["peakCpus"] is not None, "a sample was taken while it ran"
+        assert len(place.pailot("logs", "demo", "--grep", "^t.o$").lines) == 1

@@ -21,7 +21,7 @@ import pytest
 from pailot.data.location import ProvideError
 from pailot.data.provisions import bring_code, provide
 from pailot.engines.preparation.gpus import Gpus, discover
-from pailot.engines.preparation.machine import Locks, locks_folder
+from pailot.engines.preparation.machine import MachineLocks, locks_folder
 from pailot.engines.preparation.ports import Ports, PortTaken
 from pailot.planning import Plan, plan
 from pailot.planning.private_values import secret_values
@@ -167,7 +167,7 @@ def test_ports_outlive_the_parent_with_its_forked_child_and_no_longer(
     with pytest.raises(PortTaken, match=f"port {second} is reserved by another run"):
         ports.take_exactly(second)
     os.close(end)
-    freed = Locks("ports")
+    freed = MachineLocks("ports")
     freed.wait(second)
     freed.close()
     assert ports.take_exactly(first, 3) == [first, second, third]

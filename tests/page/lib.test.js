@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { amounts, bytes, duration, nextName, safeNext } from "../../src/pailot/page/lib/format.js";
+import { jobWith } from "../../src/pailot/page/lib/templates.js";
 import { WORDS, chosen } from "../../src/pailot/page/lib/words.js";
 
 test("durations and amounts", () => {
@@ -32,4 +33,13 @@ test("the language is the browser's, or the chosen one", () => {
   assert.equal(chosen(null, ["en-US", "zh"]), "en");
   assert.equal(chosen("zh", ["en"]), "zh");
   assert.equal(chosen("xx", ["de"]), "en");
+});
+
+test("an entry of the library is put into a new job", () => {
+  const entry = { name: "mnist", version: "2", type: "data", text: "name: mnist\n" };
+  assert.match(jobWith(entry), /\n {2}worker:\n {4}instances: 1\n {4}prerequisites: \["mnist@2"\]\n {4}dockerImage: image\n/);
+  const image = jobWith({ ...entry, name: "torch", version: "latest", type: "dockerimage" });
+  assert.match(image, /dockerImage: "torch"/);
+  assert.doesNotMatch(image, /prerequisites|python:/);
+  assert.equal(jobWith({ ...entry, type: "job", text: "# as it was written\n" }), "# as it was written\n");
 });

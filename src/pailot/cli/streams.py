@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Output(io.TextIOWrapper):
+class StandardOutput(io.TextIOWrapper):
     """Standard output: a failure to write is remembered, and told at the end; the command goes on to its exit status.
 
     Where the reader is gone, an error cannot be shown. A command that follows something writes past this, and sees it.
@@ -46,7 +46,7 @@ class Output(io.TextIOWrapper):
             self.failed = error
 
 
-class Errors(Output):
+class Errors(StandardOutput):
     """Standard error: where it cannot be written, that cannot be shown."""
 
     def _failed(self, error: OSError) -> None:
@@ -62,7 +62,7 @@ def prepare() -> None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
     if sys.stdin is None:
         sys.stdin = open(0, closefd=False)  # noqa: SIM115  # it stays open
-    sys.stdout = sys.__stdout__ = _replaced(sys.stdout, 1, Output)  # type: ignore[misc]  # it is the program's own
+    sys.stdout = sys.__stdout__ = _replaced(sys.stdout, 1, StandardOutput)  # type: ignore[misc]  # it is the program's own
     sys.stderr = sys.__stderr__ = _replaced(sys.stderr, 2, Errors)  # type: ignore[misc]  # likewise
 
 
@@ -76,7 +76,7 @@ def finish(status: int, *, about_a_job: bool) -> int:
     return status if about_a_job else status or 1
 
 
-def _replaced(stream: Any, descriptor: int, kind: type[Output]) -> Output:
+def _replaced(stream: Any, descriptor: int, kind: type[StandardOutput]) -> StandardOutput:
     options: dict[str, Any] = {"encoding": "utf-8", "line_buffering": descriptor == 2}
     if stream is None:  # it was closed when the interpreter started
         buffer: Any = open(descriptor, "wb", closefd=False)  # noqa: SIM115  # it stays open

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from urllib.parse import quote, urlencode
 
 from ..progress import Meter
 from ..values import Value
@@ -564,14 +565,10 @@ def _entry_path(name: str, version: str = "") -> str:
 
 def _part(text: str) -> str:
     """A name as a part of a path."""
-    from urllib.parse import quote
-
     return quote(text, safe="~")
 
 
 def _query(values: Mapping[str, Any]) -> str:
-    from urllib.parse import urlencode
-
     given = {
         name: ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
         for name, value in values.items()

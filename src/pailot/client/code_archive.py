@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import os
 import stat
+import tarfile
+from tarfile import DIRTYPE, REGTYPE, SYMTYPE, TarInfo
+from tempfile import TemporaryFile
 
 from ..errors import PailotError
 from ..progress import Meter
@@ -63,11 +68,6 @@ def pack(folder: str, tell: Callable[[Progress], None] = lambda _: None, *, belo
 
     `below` is the name of a folder for it all; what is in it is then also found beside it, by links.
     """
-    import gzip
-    import hashlib
-    import tarfile
-    from tempfile import TemporaryFile
-
     if not os.path.isdir(folder):
         raise PailotError(f"there is no folder '{folder}' to send along")
     root = os.path.realpath(folder)
@@ -119,8 +119,6 @@ def _size(entry: os.DirEntry[str]) -> int:
 
 
 def _info(path: str, entry: os.DirEntry[str], notes: list[str]) -> TarInfo | None:
-    from tarfile import DIRTYPE, REGTYPE, SYMTYPE, TarInfo
-
     info = TarInfo(path)
     info.mtime = MOMENT
     mode = entry.stat(follow_symlinks=False).st_mode
@@ -141,8 +139,6 @@ def _info(path: str, entry: os.DirEntry[str], notes: list[str]) -> TarInfo | Non
 
 
 def _link(path: str, target: str) -> TarInfo:
-    from tarfile import SYMTYPE, TarInfo
-
     info = TarInfo(path)
     info.type, info.linkname, info.mode, info.mtime = SYMTYPE, target, 0o777, MOMENT
     return info
@@ -151,7 +147,3 @@ def _link(path: str, target: str) -> TarInfo:
 def _leads_out(path: str, target: str) -> bool:
     place = os.path.normpath(os.path.join(os.path.dirname(path), target))
     return place == ".." or place.startswith("../")
-
-
-if TYPE_CHECKING:
-    from tarfile import TarInfo

@@ -7,6 +7,7 @@ import os
 import re
 import select
 import time
+from urllib.parse import urljoin, urlsplit
 
 from ..lifecycle.waits import capped
 from ..values import Value
@@ -58,8 +59,6 @@ class Http:
     """A server's address, and one connection to it. Not for several threads at once."""
 
     def __init__(self, server: str, token: str = "", *, timeout: float = TIMEOUT) -> None:
-        from urllib.parse import urlsplit
-
         parts = urlsplit(server)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise WireError(f"'{without_credentials(server)}' is no address of a server; it looks like http://host:9186")
@@ -188,8 +187,6 @@ class Http:
 
     def _moved(self, method: str, path: str, target: str, response: HTTPResponse) -> str:
         """Where to ask instead, on this server; from http to https, which is kept from then on. Redirected for other places."""
-        from urllib.parse import urljoin, urlsplit
-
         where = response.getheader("Location") or ""
         try:
             parts = urlsplit(urljoin(f"{self._origin()}{target}", where))

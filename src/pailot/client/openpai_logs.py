@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urljoin, urlsplit
+
 from .errors import Denied, Refused
 from .http import Http
 
@@ -90,8 +92,6 @@ class LogPlaces:
 
     def _open(self, address: str) -> tuple[Http, str]:
         """A connection to where a log is, without our token: the address has what it needs, and may be anybody's."""
-        from urllib.parse import urljoin, urlsplit
-
         parts = urlsplit(urljoin(self.client.server, address))
         origin = f"{parts.scheme}://{parts.netloc}"
         if origin not in self._http:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from ipaddress import ip_address, ip_network
+from urllib.parse import unquote, urlsplit
 
 from ..values import Value
 from .loopback import is_loopback
@@ -57,8 +59,6 @@ def proxy_for(scheme: str, host: str, port: int | None, environment: Mapping[str
 
 
 def _parsed(variable: str, value: str) -> Proxy:
-    from urllib.parse import unquote, urlsplit
-
     try:
         parts = urlsplit(value if "://" in value else f"http://{value}")
         host, port = parts.hostname, parts.port
@@ -99,8 +99,6 @@ def _matches(entry: str, host: str, port: int | None) -> bool:
 
 
 def _in_network(host: str, entry: str) -> bool:
-    from ipaddress import ip_address, ip_network
-
     try:
         return ip_address(host) in ip_network(entry.replace("[", "").replace("]", ""), strict=False)
     except ValueError:

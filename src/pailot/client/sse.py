@@ -28,7 +28,7 @@ class Event(Value):
     id: str = ""
 
 
-class Parser:
+class EventParser:
     """Bytes to events, as the standard says; fed with whatever pieces arrive."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Parser:
 
 def parse(chunks: Iterable[bytes]) -> Iterator[Event]:
     """All events of a stream that ends."""
-    parser = Parser()
+    parser = EventParser()
     for chunk in chunks:
         yield from parser.feed(chunk)
 
@@ -97,7 +97,7 @@ def follow(
     turn = 0
     renewed = False
     while not http.was_interrupted() and time.monotonic() < until:
-        parser = Parser()
+        parser = EventParser()
         parser.last_id = last_id
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-cache"}
         if last_id:

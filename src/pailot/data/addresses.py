@@ -8,6 +8,9 @@ secrets inserted; `refusal_of_path` once links are resolved; `refusal_of_ip` onc
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from urllib.parse import unquote, urlsplit
+
 from ..values import Value
 from .errors import DataError
 from .rules import BUCKETS, WEB
@@ -15,7 +18,6 @@ from .rules import BUCKETS, WEB
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from ipaddress import IPv4Address, IPv6Address
     from typing import TypeAlias
 
     from .rules import Rules
@@ -35,7 +37,7 @@ class NotAllowed(DataError):
     """A place that this job may not use."""
 
 
-class Link(Value):
+class AddressPart(Value):
     """One part of a chain; of nearly all addresses the only one. A plain path has no scheme."""
 
     scheme: str
@@ -55,7 +57,7 @@ class Address(Value):
     """Where something is, as a job says it. In a chain of fsspec, `zip://a::s3://b/c`, what is inside comes first."""
 
     text: str
-    links: tuple[Link, ...]
+    links: tuple[AddressPart, ...]
 
     @property
     def is_path(self) -> bool:
@@ -72,15 +74,13 @@ class Address(Value):
         only = self.links[0]
         if not only.scheme:
             return only.rest
-        from urllib.parse import unquote
-
         return unquote(only.rest[len("localhost") :] if only.rest.startswith("localhost/") else only.rest)
 
 
 def parse(text: str) -> Address:
     """Any text is an address; one without `://` is a path."""
     if "://" not in text:
-        return Address(text, (Link("", text),))
+        return Address(text, (AddressPart("", text),))
     first = _link(text)
     if "::" not in text or first.scheme in WEB:  # an address of the web may hold `::`, as [::1] does
         return Address(text, (first,))
@@ -123,8 +123,6 @@ def refusal_of_ip(text: str, rules: Rules, *, host: str = "", port: int | None =
     """Why an IP address may not be reached for a job; `host` is the name it was found by, `own` that it is this machine's."""
     if not rules.server:
         return ""
-    from ipaddress import ip_address
-
     address = ip_address(text.partition("%")[0])
     if any(_names(each, address, host, port) for each in rules.addresses):
         return ""
@@ -163,8 +161,6 @@ def kind_of(address: Ip) -> str:
 
 def literal(host: str) -> Ip | None:
     """The address that a host's name says itself, in any way that the system's resolver understands: `0x7f.1`, `2130706433`."""
-    from ipaddress import IPv4Address, ip_address
-
     bare = host.rstrip(".")
     try:
         return ip_address(bare.partition("%")[0])
@@ -181,17 +177,15 @@ def literal(host: str) -> Ip | None:
     return IPv4Address(sum(each << 8 * (3 - place) for place, each in enumerate(high)) + last)
 
 
-def _link(text: str) -> Link:
+def _link(text: str) -> AddressPart:
     scheme, colon, rest = text.partition("://")
     if colon:
-        return Link(scheme.lower(), rest)
+        return AddressPart(scheme.lower(), rest)
     # In a chain a bare word is the name of a driver, and anything else a path.
-    return Link(text.lower(), "") if text.isascii() and text.isalnum() else Link("", text)
+    return AddressPart(text.lower(), "") if text.isascii() and text.isalnum() else AddressPart("", text)
 
 
-def _host_and_port(link: Link) -> tuple[str, int | None]:
-    from urllib.parse import urlsplit
-
+def _host_and_port(link: AddressPart) -> tuple[str, int | None]:
     try:
         parts = urlsplit(f"{link.scheme}://{link.rest}")
         return (parts.hostname or "").rstrip("."), parts.port
@@ -207,7 +201,7 @@ def _refusal_of_words(path: str, rules: Rules) -> str:
     return ""  # its links are checked when it is opened
 
 
-def _refusal_of_host(link: Link, rules: Rules) -> str:
+def _refusal_of_host(link: AddressPart, rules: Rules) -> str:
     """What can be said of a host before its name is resolved."""
     if link.scheme in BUCKETS:
         return ""
@@ -224,8 +218,6 @@ def _refusal_of_host(link: Link, rules: Rules) -> str:
 
 def _inside(address: Ip) -> tuple[Ip, ...]:
     """The IPv4 address that one of IPv6 stands for: mapped, compatible, 6to4, Teredo, NAT64."""
-    from ipaddress import IPv4Address, IPv6Address
-
     if not isinstance(address, IPv6Address):
         return ()
     found: list[Ip] = []
@@ -242,21 +234,17 @@ def _inside(address: Ip) -> tuple[Ip, ...]:
 
 
 def _contains(network: str, address: Ip) -> bool:
-    from ipaddress import ip_network
-
     within = ip_network(network)
     return within.version == address.version and address in within
 
 
 def _names(entry: str, address: Ip, host: str, port: int | None) -> bool:
     """Whether an entry of the setting means this address."""
-    from ipaddress import ip_network
-
     try:
         return any(each in ip_network(entry, strict=False) for each in (address, *_inside(address)))
     except ValueError:
         pass
-    wanted = _host_and_port(Link("http", entry))
+    wanted = _host_and_port(AddressPart("http", entry))
     if wanted[1] is not None and wanted[1] != port:
         return False
     try:
@@ -267,13 +255,11 @@ def _names(entry: str, address: Ip, host: str, port: int | None) -> bool:
 
 def check_entries(entries: Iterable[str]) -> str:
     """The first entry of allowed_addresses that can be nothing of the kind; empty if there is none."""
-    from ipaddress import ip_network
-
     for entry in entries:
         try:
             ip_network(entry, strict=False)
         except ValueError:
-            if "/" in entry or "://" in entry or not _host_and_port(Link("http", entry))[0]:
+            if "/" in entry or "://" in entry or not _host_and_port(AddressPart("http", entry))[0]:
                 return entry
     return ""
 

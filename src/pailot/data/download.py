@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 import re
 from base64 import b64encode
+from hashlib import sha256
 from netrc import NetrcParseError, netrc
+from shutil import disk_usage
+from threading import Event
+from urllib.error import HTTPError
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from ..install_lines import install_line
 from ..progress import size as words
@@ -18,7 +23,6 @@ from .rules import OWN_MACHINE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from threading import Event
     from typing import Any, BinaryIO
 
     from ..progress import Meter
@@ -72,8 +76,6 @@ def room_for(size: int | None, place: str, source: Location) -> None:
     """Refuse what the disk cannot hold, before the first byte of it."""
     if not size:
         return
-    from shutil import disk_usage
-
     free = disk_usage(os.path.dirname(place)).free
     if free < size:
         raise source.error(
@@ -83,8 +85,6 @@ def room_for(size: int | None, place: str, source: Location) -> None:
 
 def pour(stream: BinaryIO, target: BinaryIO | None, count: Callable[[int], None] = lambda _: None) -> str:
     """Copy a stream; its SHA-256 sum."""
-    from hashlib import sha256
-
     digest = sha256()
     while chunk := stream.read(CHUNK):
         digest.update(chunk)
@@ -110,7 +110,6 @@ def from_http(
 ) -> CachedCopy | None:
     """A file of a web server; None if the one that is kept is still right. A download that breaks off is continued."""
     from http.client import HTTPException
-    from urllib.error import HTTPError
 
     try:
         with open(part, "wb") as stream:
@@ -135,7 +134,6 @@ def from_http(
 
 
 def _download(source: Location, stream: BinaryIO, kept: CachedCopy | None, meter_of: MeterOf, rules: Rules) -> CachedCopy:
-    from hashlib import sha256
     from http.client import HTTPException
 
     digest, done, total, meter = sha256(), 0, None, None
@@ -197,7 +195,6 @@ def _goes_on(answer: Any, done: int) -> bool:
 
 def _request(source: Location, kept: CachedCopy | None, done: int, etag: str | None) -> Any:
     """With `https://user:password@host`, or a line of the user's .netrc, as a header; asking only for what is not here."""
-    from urllib.parse import unquote, urlsplit, urlunsplit
     from urllib.request import Request
 
     parts = urlsplit(source.uri)
@@ -279,16 +276,15 @@ def _file(files: Any, path: str, size: int, target: BinaryIO, meter: Meter, quit
         return pour(stream, target, count)
 
 
-def _folder(files: Any, listing: filesystems.Listing, part: str, meter: Meter) -> None:
+def _folder(files: Any, listing: filesystems.StoredFolder, part: str, meter: Meter) -> None:
     """Several at a time: a bucket is slow for one request, and serves many at once."""
     from concurrent.futures import ThreadPoolExecutor
-    from threading import Event
 
     for folder in {"", *listing.folders, *(os.path.dirname(each.below) for each in listing.files)}:
         os.makedirs(os.path.join(part, folder), exist_ok=True)
     quit = Event()
 
-    def bring(entry: filesystems.Entry) -> None:
+    def bring(entry: filesystems.StoredFile) -> None:
         if quit.is_set():
             return
         try:

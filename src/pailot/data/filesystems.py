@@ -7,6 +7,8 @@ part of a message, and a URI is shown without what is secret in it.
 from __future__ import annotations
 
 import os
+from hashlib import sha256
+from urllib.parse import unquote, urlsplit
 
 from ..install_lines import install_line
 from ..values import Value
@@ -37,11 +39,11 @@ _ENDPOINT = "https://oss-cn-hangzhou.aliyuncs.com"
 _SECRET = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "OSS_ACCESS_KEY_SECRET", "OSS_SESSION_TOKEN")
 
 
-class Denied(DataError):
+class StoreDenied(DataError):
     """Somebody is there, and says no."""
 
 
-class Missing(DataError):
+class StoreMissing(DataError):
     """There is no such file, folder or bucket."""
 
 
@@ -61,8 +63,6 @@ def scheme_of(uri: str) -> str:
 
 def shown(uri: str) -> str:
     """A URI as it may be printed: without a password and without a signature."""
-    from urllib.parse import urlsplit
-
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -77,8 +77,6 @@ def shown(uri: str) -> str:
 
 def has_credentials(uri: str) -> bool:
     """Whether it contains a password."""
-    from urllib.parse import urlsplit
-
     try:
         return "://" in uri and bool(urlsplit(uri).password)
     except ValueError:
@@ -154,11 +152,11 @@ def failure(uri: str, error: BaseException) -> DataError:
     name = type(error).__name__
     if isinstance(error, FileNotFoundError) or name in ("NoSuchBucket", "NoSuchKey"):
         is_bucket = "bucket does not exist" in words.lower() or "NoSuchBucket" in f"{name}{error.__cause__!r}{error}"
-        return Missing(f"{where}: there is no such {'bucket' if is_bucket else 'file'}")
+        return StoreMissing(f"{where}: there is no such {'bucket' if is_bucket else 'file'}")
     if isinstance(error, PermissionError) or name in ("NoCredentialsError", "AccessDenied"):
         hint = CREDENTIALS.get(scheme)
         come = f"; its credentials come from {hint}" if hint else ""
-        return Denied(f"{where}: access is denied ({words}){come}")
+        return StoreDenied(f"{where}: access is denied ({words}){come}")
     if isinstance(error, ImportError):
         return DataError(f"{where}: {words}: {install_line(EXTRAS.get(scheme, 'storage'))}")
     return Silent(f"{where}: {words}")
@@ -195,8 +193,6 @@ def _one_line(uri: str, words: object) -> str:
 
 
 def _login(uri: str) -> Iterator[str]:
-    from urllib.parse import unquote, urlsplit
-
     try:
         password = urlsplit(uri).password
     except ValueError:
@@ -209,7 +205,7 @@ def _login(uri: str) -> Iterator[str]:
 # What is there
 
 
-class Entry(Value):
+class StoredFile(Value):
     """A file below a folder."""
 
     below: str
@@ -217,10 +213,10 @@ class Entry(Value):
     size: int
 
 
-class Listing(Value):
+class StoredFolder(Value):
     """A folder: its files, sorted, and the folders in it."""
 
-    files: tuple[Entry, ...]
+    files: tuple[StoredFile, ...]
     folders: tuple[str, ...]
 
     @property
@@ -228,10 +224,8 @@ class Listing(Value):
         return sum(each.size for each in self.files)
 
 
-def look(files: Any, path: str, uri: str) -> tuple[Listing | int, str]:
+def look(files: Any, path: str, uri: str) -> tuple[StoredFolder | int, str]:
     """What a path names, a folder or the size of a file; and a text that changes when that does."""
-    from hashlib import sha256
-
     try:
         info = {} if uri.endswith("/") else _info(files, path)
         if info.get("type") == "file":
@@ -243,7 +237,7 @@ def look(files: Any, path: str, uri: str) -> tuple[Listing | int, str]:
         raise failure(uri, error) from None
     listing = _listing(found, path, uri)
     if not listing.files and not listing.folders and not _is_folder(files, path, uri):
-        raise Missing(f"{shown(uri)}: there is no such file")
+        raise StoreMissing(f"{shown(uri)}: there is no such file")
     mark = sha256(repr(sorted((name, _version(each)) for name, each in found.items())).encode()).hexdigest()
     return listing, mark
 
@@ -293,7 +287,7 @@ def _version(info: Mapping[str, Any]) -> str:
     return repr([info.get(key) for key in keys])
 
 
-def _listing(found: Mapping[str, Mapping[str, Any]], path: str, uri: str) -> Listing:
+def _listing(found: Mapping[str, Mapping[str, Any]], path: str, uri: str) -> StoredFolder:
     root = path.strip("/")
     entries, folders = [], set()
     for name, info in sorted(found.items()):
@@ -306,8 +300,8 @@ def _listing(found: Mapping[str, Mapping[str, Any]], path: str, uri: str) -> Lis
         if info.get("type") == "directory" or name.endswith("/"):
             folders.add(below)
         else:
-            entries.append(Entry(below, name, int(info.get("size") or info.get("Size") or 0)))
-    return Listing(tuple(entries), tuple(sorted(folders)))
+            entries.append(StoredFile(below, name, int(info.get("size") or info.get("Size") or 0)))
+    return StoredFolder(tuple(entries), tuple(sorted(folders)))
 
 
 def probe_input(uri: str) -> None:
@@ -327,7 +321,7 @@ def probe_input(uri: str) -> None:
     except Exception as error:
         raise failure(uri, error) from None
     if not there:
-        raise Missing(f"{shown(uri)}: there is no such {'folder' if uri.endswith('/') else 'file'}")
+        raise StoreMissing(f"{shown(uri)}: there is no such {'folder' if uri.endswith('/') else 'file'}")
 
 
 def probe_output(uri: str) -> None:
@@ -348,4 +342,4 @@ def probe_output(uri: str) -> None:
         return  # who may write need not be allowed to look
     except Exception as error:
         found = failure(uri, error)
-        raise Missing(f"{shown(uri)}: there is no such bucket") if isinstance(found, Missing) else found from None
+        raise StoreMissing(f"{shown(uri)}: there is no such bucket") if isinstance(found, StoreMissing) else found from None

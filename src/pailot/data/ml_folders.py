@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 
 from ..runfolder.atomic_json import read_record, write_record
 from ..values import Value
@@ -157,7 +158,6 @@ def _bring_code(source: str, target: str, cache: str, cwd: str, tell: Callable[[
 
 def _copy(path: str, target: str, *, linked: bool = False) -> None:
     """Files that are never changed can be hard links to the same file; that costs neither time nor space."""
-    import shutil
 
     def place(source: str, to: str, *, follow_symlinks: bool = True) -> str:
         if linked:

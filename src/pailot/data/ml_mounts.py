@@ -8,6 +8,7 @@ the job is its own.
 from __future__ import annotations
 
 import os
+import shutil
 
 from ..runfolder import layout
 from ..values import Value
@@ -32,7 +33,7 @@ class Mount(Value):
     read_only: bool = False
 
 
-class View(Value):
+class MlFolders(Value):
     """The folders of one instance: those of its own, and those that all share."""
 
     chosen: Channels
@@ -76,16 +77,14 @@ class View(Value):
         return [(os.path.join(folder, place), f"{ml_folders.INSIDE}/{place}") for place in places]
 
 
-def make(chosen: Channels, ml: str, tasks: Mapping[tuple[str, int], str]) -> dict[tuple[str, int], View]:
+def make(chosen: Channels, ml: str, tasks: Mapping[tuple[str, int], str]) -> dict[tuple[str, int], MlFolders]:
     """The views of tasks in their folders; `ml` is the folder that was made for the job."""
     alone = len(tasks) == 1
-    return {task: View(chosen, ml if alone else os.path.join(folder, layout.ML), ml) for task, folder in tasks.items()}
+    return {task: MlFolders(chosen, ml if alone else os.path.join(folder, layout.ML), ml) for task, folder in tasks.items()}
 
 
-def fill(views: Mapping[tuple[str, int], View], *, mounted: bool) -> None:
+def fill(views: Mapping[tuple[str, int], MlFolders], *, mounted: bool) -> None:
     """Give each task a copy of the job's code and configuration; where channels are not `mounted`, links to them."""
-    import shutil
-
     for each in views.values():
         if each.own == each.shared:
             continue

@@ -7,8 +7,11 @@ at every connection that Python makes for them.
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import socket
 import sys
+from urllib.parse import urlsplit
 
 from ..lifecycle.waits import capped
 from .addresses import NotAllowed, parse, refusal, refusal_of_ip
@@ -28,8 +31,6 @@ PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY"
 
 def resolve(host: str, port: int, rules: Rules) -> list[tuple[Any, ...]]:
     """The addresses of a host, as `getaddrinfo` tells them; NotAllowed if a job may not reach one of them."""
-    import socket
-
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except UnicodeError:
@@ -48,8 +49,6 @@ def check_ip(ip: str, rules: Rules, host: str = "", port: int | None = None) -> 
 
 def is_own(ip: str) -> bool:
     """Whether an address is one of this machine: only those can be bound."""
-    import socket
-
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -75,7 +74,6 @@ def check_endpoint(address: Address, rules: Rules) -> None:
 def opener(rules: Rules) -> Any:
     """What opens addresses of the web for a job, instead of urllib's own; proxies of the server's environment are used."""
     import http.client
-    import socket
     import urllib.request as web
 
     def connect(connection: Any) -> socket.socket:
@@ -141,8 +139,6 @@ def _is_proxy(host: str) -> bool:
 
 
 def _hosts_of(variables: tuple[str, ...]) -> set[str]:
-    from urllib.parse import urlsplit
-
     found = set()
     for name in variables:
         text = os.environ.get(name, "")
@@ -158,8 +154,6 @@ def watch_connections(rules: Rules) -> None:
 
     There is no way back: for a child that does nothing else.
     """
-    import socket
-
     told: set[tuple[str, int]] = set()
     for host in _hosts_of((*ENDPOINTS, *PROXIES)):
         try:
@@ -178,8 +172,6 @@ def watch_connections(rules: Rules) -> None:
 
     def _number_of(host: str) -> str:
         """What will be connected to: mostly a number already."""
-        import ipaddress
-
         try:
             return str(ipaddress.ip_address(host.partition("%")[0]))
         except ValueError:

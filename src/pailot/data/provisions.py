@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import re
 import stat
+import subprocess
 from fcntl import LOCK_EX, flock
+from hashlib import sha256
 from json import dump, load
+from shutil import copy2, which
 from time import time
 
+from ..client.ignore import walk
 from ..progress import Meter
 from ..protocol.templates import replace_secrets
 from ..runfolder import layout
@@ -179,8 +183,6 @@ def _fetch(
     source.check(rules)
     if source.local:
         return _check_local(source, source.path(cwd, rules), wanted, rules)
-    from hashlib import sha256
-
     place = os.path.join(cache, "fetch", sha256(source.uri.encode()).hexdigest())
     target = os.path.join(place, _file_name(source.shown))
     asked = time()
@@ -298,13 +300,9 @@ def _ssh_key(attempt_folder: str, comment: str) -> str:
     path = os.path.join(attempt_folder, layout.SSH, "id_ed25519")
     if os.path.exists(f"{path}.pub"):
         return path
-    from shutil import which
-
     program = which("ssh-keygen")
     if program is None:
         raise ProvideError("ssh between tasks needs ssh-keygen; install it (openssh-client on Debian and Ubuntu)")
-    import subprocess
-
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     command = [program, "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", path]
     made = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
@@ -338,10 +336,6 @@ def _show_entries(work: str, name: str) -> None:
 
 def _copy_into(work: str, path: str, name: str, never: set[tuple[int, int]]) -> None:
     """Copy a tree, with links as links; sockets, devices and FIFOs are no code."""
-    from shutil import copy2
-
-    from ..client.ignore import walk
-
     root = os.path.realpath(path)
     if _identity(root) in never:
         return

@@ -59,7 +59,7 @@ class BadArchive(DataError):
     """An archive that is damaged, or holds what is not unpacked; the message is one line for its author."""
 
 
-class Entry(Value):
+class TarEntry(Value):
     """A file, folder or link of an archive, as its header tells."""
 
     name: bytes
@@ -79,7 +79,7 @@ class TarReader:
         self._content = self._padding = 0
         self._headers = 0
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[TarEntry]:
         first = True
         while True:
             self._skip()
@@ -108,7 +108,7 @@ class TarReader:
             raise BadArchive("the archive is cut off")
         return data
 
-    def _entry(self, header: bytes) -> Entry:
+    def _entry(self, header: bytes) -> TarEntry:
         more: dict[str, bytes] = {}
         for _ in range(MOST_HEADERS_OF_AN_ENTRY + 1):
             kind = header[156:157]
@@ -130,7 +130,7 @@ class TarReader:
             raise BadArchive(f"the archive has a header of more than {LARGEST_HEADER_BYTES} bytes, or too many of them")
         return self._take(size + -size % BLOCK_BYTES)[:size]
 
-    def _described(self, header: bytes, kind: bytes, more: dict[str, bytes]) -> Entry:
+    def _described(self, header: bytes, kind: bytes, more: dict[str, bytes]) -> TarEntry:
         name = header[:100].split(b"\0", 1)[0]
         prefix = header[345:500].split(b"\0", 1)[0]
         if header[257:263] == b"ustar\0" and prefix:
@@ -146,7 +146,7 @@ class TarReader:
             size = 0  # some write the size of what a link leads to, and nothing follows
         self._content, self._padding = size, -size % BLOCK_BYTES
         target = more.get("target", header[157:257].split(b"\0", 1)[0])
-        return Entry(name, what, size, bool(_mode(header[100:108]) & 0o100), _time(header[136:148]), target)
+        return TarEntry(name, what, size, bool(_mode(header[100:108]) & 0o100), _time(header[136:148]), target)
 
 
 def is_archive(path: str) -> bool:

@@ -12,7 +12,7 @@ import os
 
 from ..runfolder.removing import empty_folder
 from ..values import Value
-from .tar import FILE, FOLDER, PIECE_BYTES, BadArchive, Entry, TarReader, shown
+from .tar import FILE, FOLDER, PIECE_BYTES, BadArchive, TarEntry, TarReader, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class _Tree:
             os.close(self._parent[1])
             self._parent = None
 
-    def put(self, entry: Entry, content: TarReader) -> None:
+    def put(self, entry: TarEntry, content: TarReader) -> None:
         steps = _steps(entry.name, self._limits.depth)
         if not steps:
             if entry.kind != FOLDER:
@@ -162,7 +162,7 @@ class _Tree:
         except NotADirectoryError:  # a link is none either
             raise BadArchive(f"the archive holds {shown(name)}, which lies in a file or is there twice") from None
 
-    def _write(self, name: bytes, parent: int, entry: Entry, content: TarReader) -> None:
+    def _write(self, name: bytes, parent: int, entry: TarEntry, content: TarReader) -> None:
         descriptor = os.open(name, _NEW_FILE, 0o755 if entry.executable else 0o644, dir_fd=parent)
         try:
             while data := content.read(PIECE_BYTES):
@@ -173,7 +173,7 @@ class _Tree:
         finally:
             os.close(descriptor)
 
-    def _note_link(self, path: bytes, name: bytes, parent: int, entry: Entry) -> None:
+    def _note_link(self, path: bytes, name: bytes, parent: int, entry: TarEntry) -> None:
         target = entry.target
         if not target or b"\0" in target or len(target) > LONGEST_LINK_BYTES:
             raise BadArchive(f"the link {shown(entry.name)} in the archive leads nowhere")

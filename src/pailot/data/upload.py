@@ -57,7 +57,7 @@ class Leaf(Value):
     size: int
 
 
-class Tree(Value):
+class OutputTree(Value):
     """What an output holds."""
 
     root: str
@@ -96,7 +96,7 @@ class _Places:
         return held
 
 
-def scan(root: str, places: _Places | None = None) -> Tree:
+def scan(root: str, places: _Places | None = None) -> OutputTree:
     """A link to a file inside counts as that file."""
     where = (places or _Places(OWN_MACHINE, "")).of(root)
     if places and places.rules.server and not stat.S_ISDIR(os.lstat(where).st_mode):
@@ -126,7 +126,7 @@ def scan(root: str, places: _Places | None = None) -> Tree:
                 left_out.append(name)
 
     walk(where, "")
-    return Tree(root, tuple(files), tuple(folders), tuple(left_out), ours)
+    return OutputTree(root, tuple(files), tuple(folders), tuple(left_out), ours)
 
 
 def publish(
@@ -218,13 +218,13 @@ def undo(journal: UploadJournal, rules: Rules = OWN_MACHINE, base: str = "") -> 
                 elif kind == "object":
                     found[0].remove(each["key"])
         except Exception as error:
-            if not isinstance(filesystems.failure(uri, error), filesystems.Missing) and "NoSuchUpload" not in repr(error):
+            if not isinstance(filesystems.failure(uri, error), filesystems.StoreMissing) and "NoSuchUpload" not in repr(error):
                 raise filesystems.failure(uri, error) from None
     if entries:
         journal.settled()
 
 
-def _delivery(tree: Tree, target: str, cwd: str, journal: UploadJournal, places: _Places) -> Delivery:
+def _delivery(tree: OutputTree, target: str, cwd: str, journal: UploadJournal, places: _Places) -> Delivery:
     address = parse(target)
     if address.is_path:
         return _Folder(tree, folders.real_path(address, cwd, places.rules).rstrip("/") or "/", journal, places)
@@ -259,7 +259,7 @@ def _each(work: Callable[[Item], object], items: Iterable[Item]) -> None:
 
 
 class _Folder:
-    def __init__(self, tree: Tree, target: str, journal: UploadJournal, places: _Places) -> None:
+    def __init__(self, tree: OutputTree, target: str, journal: UploadJournal, places: _Places) -> None:
         self._tree, self._target, self._journal, self._places = tree, target, journal, places
         self._parent, name = os.path.split(target)
         self._near = os.path.join(self._parent, f".pailot-{name}-{os.urandom(4).hex()}")
@@ -309,7 +309,7 @@ def _remove_local(path: str) -> None:
 
 
 class _Renamed:
-    def __init__(self, tree: Tree, uri: str, files: Any, path: str, journal: UploadJournal) -> None:
+    def __init__(self, tree: OutputTree, uri: str, files: Any, path: str, journal: UploadJournal) -> None:
         self._tree, self._uri, self._files, self._path, self._journal = tree, uri, files, path, journal
         parent, _, name = path.rpartition("/")
         self._near = f"{parent}/.pailot-{name}-{os.urandom(4).hex()}"
@@ -363,7 +363,7 @@ class _Renamed:
 
 class _Objects:
     def __init__(
-        self, tree: Tree, uri: str, files: Any, path: str, bucket: multipart.Bucket, key: str, journal: UploadJournal
+        self, tree: OutputTree, uri: str, files: Any, path: str, bucket: multipart.Bucket, key: str, journal: UploadJournal
     ) -> None:
         self._tree, self._uri, self._files, self._path = tree, uri, files, path
         self._bucket, self._key, self._journal = bucket, key, journal

@@ -22,7 +22,7 @@ from ..userruns.run_folder import JobFolder
 from . import following, job_history, keeper_client, server_log
 from .errors import TeamError
 from .following import Followers
-from .signals import Growth, Row, Signal
+from .signals import Growth, LatestEvents, Signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Dispatcher:
         self.entries: dict[str, Entry] = {}
         self.names: dict[tuple[str, str], Entry] = {}
         self.queue = Queue(machine)
-        self.row = Row()
+        self.row = LatestEvents()
         self.link: Link | None = None
         self.links: list[Link] = []
         self.holding_back = False

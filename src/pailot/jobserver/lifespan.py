@@ -21,7 +21,7 @@ from .housekeeping import Housekeeping
 from .server_home import database, take_lock
 from .service import Team
 from .skus import from_setting, of_machine
-from .submission import Reader
+from .submission import JobReader
 from .team_library import TeamLibrary
 from .unix_users import task_environment
 
@@ -68,7 +68,7 @@ async def running_team(settings: Settings, *, engine: str = "local") -> AsyncIte
             team = Team(
                 settings,
                 store,
-                Reader(TeamLibrary(store, folders, settings)),
+                JobReader(TeamLibrary(store, folders, settings)),
                 engine=engine,
                 machine=capacity(settings, engine),
                 environment=task_environment(),

@@ -51,7 +51,7 @@ from .policy import Policy
 from .reading_pool import SMALL_TEXT, ReadingPool
 from .server_home import data_folder
 from .server_log import current_request
-from .submission import Reader, check_places, check_scripts, demand
+from .submission import JobReader, check_places, check_scripts, demand
 from .subscriptions import Watched
 from .unix_users import UnixUsers
 
@@ -97,7 +97,7 @@ class Team:
         self,
         settings: Settings,
         store: ServerStore,
-        reader: Reader,
+        reader: JobReader,
         *,
         engine: str,
         machine: Capacity,

@@ -46,7 +46,7 @@ class Opened(Value):
         return f"Opened({self.account.username!r})"
 
 
-class Held(Value):
+class HeldLogin(Value):
     """A session or token of a user, without anything that could be used as one."""
 
     id: str
@@ -128,12 +128,12 @@ class Sessions:
         self._rows.remove_token(digest(id))
         self._accounts.forget()
 
-    def held(self, username: str, current: str = "") -> list[Held]:
+    def held(self, username: str, current: str = "") -> list[HeldLogin]:
         """The sessions and tokens of a user, the newest first; `current` is the id or token of the caller."""
         now, here = self._clock(), digest(current) if current else ""
         rows = [row for row in self._rows.tokens(username) if row.expires is None or row.expires > now]
         return [
-            Held(row.digest[:ID_LETTERS], _KINDS[row.kind], _note(row), row.issued, row.expires, row.digest == here)
+            HeldLogin(row.digest[:ID_LETTERS], _KINDS[row.kind], _note(row), row.issued, row.expires, row.digest == here)
             for row in reversed(rows)
         ]
 

@@ -81,7 +81,7 @@ class Growth:
         return self.looks
 
 
-class Row:
+class LatestEvents:
     """The latest events, in order; their numbers go on after a restart."""
 
     def __init__(self) -> None:

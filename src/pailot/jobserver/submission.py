@@ -68,7 +68,7 @@ class Prepared(Value):
         return box.seal(number, kept.secrets, kept.to_seal()) if kept.secrets or kept.hidden else None
 
 
-class Reader:
+class JobReader:
     """Reads jobs as the server's settings want it."""
 
     def __init__(self, library: TeamLibrary) -> None:

@@ -12,7 +12,7 @@ import struct
 import termios
 
 from ..engines.registry import load
-from ..runtime import strays
+from ..runtime import rights, strays
 from ..userruns import task_access
 from ..userruns.run_folder import JobFolder
 from ..values import Value
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..store.server import JobRecord
-    from ..userruns.task_access import Place
+    from ..userruns.task_access import TaskPlace
     from .models import Caller
     from .service import Team
 
@@ -80,7 +80,7 @@ class TaskSessions:
         self.idle_seconds = float(settings["task_session_idle_minutes"]) * 60
         self.copy_bytes = int(settings["copy_limit_mb"] * 1_000_000)
 
-    async def place(self, caller: Caller, job: str, role: str, index: int) -> tuple[JobRecord, Place]:
+    async def place(self, caller: Caller, job: str, role: str, index: int) -> tuple[JobRecord, TaskPlace]:
         """A task of a job that is the caller's own: a shell has the rights of its owner, so only the owner gets one."""
         record = await self._team.get(caller, job)
         if record.user != caller.name:
@@ -93,7 +93,7 @@ class TaskSessions:
             raise NoSuchJob(str(error)) from None
         return record, found
 
-    async def shell(self, record: JobRecord, place: Place, wanted: Wanted) -> ShellProcess:
+    async def shell(self, record: JobRecord, place: TaskPlace, wanted: Wanted) -> ShellProcess:
         """A shell beside a task, as the task's user."""
         run_as = self._team.unix.owner(record.user) or ""
         own = {name: os.environ[name] for name in _CLIENT_VARIABLES if name in os.environ}
@@ -110,7 +110,7 @@ class TaskSessions:
         )
         return await _start_shell(found, "" if found.outside else run_as, wanted)
 
-    def files_order(self, record: JobRecord, place: Place, path: str, do: str, **more: Any) -> dict[str, object]:
+    def files_order(self, record: JobRecord, place: TaskPlace, path: str, do: str, **more: Any) -> dict[str, object]:
         """What a process of `file_process` is told."""
         folder = load(place.engine).files_folder(place.folder)
         base, name = os.path.split(folder)
@@ -118,7 +118,7 @@ class TaskSessions:
         user = self._team.unix.owner(record.user) or ""
         return {**defaults, "user": user, "base": base, "steps": [name], "path": path, "do": do, "limit": self.copy_bytes, **more}
 
-    async def dial(self, place: Place, wanted: str) -> socket.socket:
+    async def dial(self, place: TaskPlace, wanted: str) -> socket.socket:
         """A connection to a port of a task."""
         if place.ended:
             raise BadRequest(f"{place} has ended; its ports may be those of others by now")
@@ -288,8 +288,6 @@ async def _start_shell(found: task_access.Shell, run_as: str, wanted: Wanted) ->
         master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", wanted.rows, wanted.columns, 0, 0))
         if run_as:
-            from ..runtime import rights
-
             rights.give_open(slave, rights.unix_user(run_as))
         theirs, ours, outputs = (slave, slave, slave), master, {1: master}
     else:

@@ -30,6 +30,7 @@ const LATER = /** @type {Record<string, () => Promise<any>>} */ ({
   job: async () => (await import("./views/job.js")).Job,
   submit: async () => (await import("./views/submit.js")).Submit,
   cluster: async () => (await import("./views/cluster.js")).Cluster,
+  library: async () => (await import("./views/library.js")).Library,
   account: async () => (await import("./views/account.js")).Account,
   admin: async () => (await import("./views/admin.js")).Admin,
   alerts: async () => (await import("./views/alerts.js")).Alerts,
@@ -72,7 +73,7 @@ function Top({ me, onOut }) {
     const timer = setInterval(look, 60000);
     return () => clearInterval(timer);
   }, []);
-  const entries = [["/jobs", t("jobs")], ["/submit", t("submit")], ["/cluster", t("cluster")], ...(me.admin ? [["/admin", t("administration")]] : [])];
+  const entries = [["/jobs", t("jobs")], ["/submit", t("submit")], ["/cluster", t("cluster")], ["/library", t("library")], ...(me.admin ? [["/admin", t("administration")]] : [])];
   const out = async () => {
     await remove("/session").catch(() => {});
     keepSecret("");

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
+import tempfile
 import warnings
+from hashlib import sha256
 
+from ..client.ignore import walk
 from ..progress import display
 from ..settings import Settings
 from ..values import Value
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
 
-class Packed(Value):
+class PackedCode(Value):
     """The archive of a code folder."""
 
     path: str
@@ -28,12 +32,9 @@ class Packed(Value):
     """Whether anything had to be packed."""
 
 
-def pack(folder: str, *, quiet: bool = False) -> Packed:
+def pack(folder: str, *, quiet: bool = False) -> PackedCode:
     """The archive of a code folder (or of one file), made unless there is one with the same content."""
-    import shutil
-    import tempfile
-
-    from ..client import code_archive as wire
+    from ..client import code_archive as wire  # loads tarfile, which a Processor without code does not need
 
     kept = os.path.join(Settings().home, "code")
     try:
@@ -58,12 +59,10 @@ def pack(folder: str, *, quiet: bool = False) -> Packed:
                 _place(target, packed.stream)
             if look and not packed.notes and _look(folder) == look:  # unchanged since then; its notes are repeated
                 _place(os.path.join(kept, f"{look}.look"), io.BytesIO(packed.sha256.encode()))
-            return Packed(target, packed.sha256, packed.size, is_new)
+            return PackedCode(target, packed.sha256, packed.size, is_new)
 
 
 def _place(target: str, stream: IO[bytes]) -> None:
-    import shutil
-
     part = os.path.join(os.path.dirname(target), f".{os.urandom(6).hex()}.part")
     try:
         with open(part, "wb") as out:
@@ -77,10 +76,6 @@ def _place(target: str, stream: IO[bytes]) -> None:
 
 def _look(folder: str) -> str:
     """What a folder looks like from outside: names, sizes, times. While that is the same, so is what is in it."""
-    from hashlib import sha256
-
-    from ..client.ignore import walk
-
     digest = sha256(os.path.realpath(folder).encode(errors="surrogateescape"))
     entries = walk(os.path.realpath(folder)) if os.path.isdir(folder) else ()
     for path, found in ((path, entry.stat(follow_symlinks=False)) for path, entry in entries):
@@ -92,12 +87,12 @@ def _look(folder: str) -> str:
     return digest.hexdigest()
 
 
-def _known(kept: str, look: str) -> Packed | None:
+def _known(kept: str, look: str) -> PackedCode | None:
     try:
         with open(os.path.join(kept, f"{look}.look"), encoding="ascii") as stream:
             digest = stream.read()
         path = os.path.join(kept, f"{digest}.tar.gz")
-        return Packed(path, digest, os.stat(path).st_size, is_new=False)
+        return PackedCode(path, digest, os.stat(path).st_size, is_new=False)
     except (OSError, ValueError):
         return None
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from base64 import b64encode
+from urllib.parse import unquote
 
 from ..values import Value
 from .errors import InvalidProcessor
@@ -45,8 +47,6 @@ def check(source: Mapping[str, Any]) -> None:
 
 def repository(source: Mapping[str, Any]) -> Repository:
     """Where it is; a login in the address itself is taken out of it."""
-    from urllib.parse import unquote
-
     address = str(source["repo"])
     login = _LOGIN.match(address)
     user, _, password = login[2].partition(":") if login else ("", "", "")
@@ -63,8 +63,6 @@ def describe(source: Mapping[str, Any]) -> dict[str, str]:
 
 def clone(source: Mapping[str, Any], folder: str) -> str:
     """Clone a repository into a folder; the path of the code in it."""
-    import subprocess
-
     wanted = repository(source)
     environment = _environment(wanted)
 

@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from contextlib import nullcontext
+from threading import Timer
 
 from ..data.ml_strays import WORDS
 from ..errors import PailotError
@@ -208,8 +209,6 @@ class TrainingJob:
                 sys.stdout.write(line + "\n")
 
     def _print_until(self, timeout: float | None) -> None:
-        from threading import Timer
-
         quit = Quit()
         alarm = Timer(timeout or 0, quit.set)
         alarm.daemon = True

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import tempfile
 import time
 import warnings
 
@@ -448,8 +450,6 @@ class _Folder:
         return self
 
     def path(self) -> str:
-        import tempfile
-
         self._path = self._path or tempfile.mkdtemp(prefix="pailot-")
         return os.path.join(self._path, "code")
 
@@ -457,8 +457,6 @@ class _Folder:
         """The folder of the code; a file alone gets one."""
         if os.path.isdir(code):
             return code
-        import shutil
-
         folder = self.path()
         os.mkdir(folder)
         shutil.copy2(code, folder)

@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import sys
+from hashlib import sha256
 from importlib.util import find_spec
 
 from ..data.ml_mounts import CONTAINED
@@ -65,8 +66,6 @@ def _steps(pip: str, arguments: Sequence[str], file: str | None) -> str:
 
 
 def _own(arguments: Sequence[str], file: str | None, place: str, image: str) -> str:
-    from hashlib import sha256
-
     here = place in (HERE, NODE) and bool(sys.executable)
     known = [path for path in sys.path if path.endswith("site-packages")] if here else []
     ours = place == HERE and _has_pip()  # which then need not be installed into each environment first

@@ -7,7 +7,7 @@ import warnings
 
 from ..engines.contract import EngineError
 from ..engines.docker import settings
-from ..engines.docker.container_cli import Unavailable, candidates
+from ..engines.docker.container_cli import EngineUnavailable, candidates
 from ..settings import Settings
 from .machine_types import LOCAL, LOCAL_GPU
 
@@ -86,7 +86,7 @@ def _containers_work() -> bool:
         try:
             if program.run("version").returncode == 0:
                 return True
-        except Unavailable:
+        except EngineUnavailable:
             continue  # its daemon does not answer
     return False
 

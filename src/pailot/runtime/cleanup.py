@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .strays import Found
+    from .strays import FoundStrays
 
 
 def clean_up(folder: str, *, wait: bool = True) -> None:
@@ -39,7 +39,7 @@ def _is_original(folder: str) -> bool:
         return True  # never claimed
 
 
-def clean_up_all(folders: Sequence[str]) -> Found:
+def clean_up_all(folders: Sequence[str]) -> FoundStrays:
     """`clean_up` of tasks whose driver is gone, too: their processes have no owner and are searched for."""
     from . import strays
 

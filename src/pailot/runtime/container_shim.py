@@ -404,11 +404,11 @@ class ContainerShim(Shim):
         from . import cgroups, usage_sampling
 
         folders = cgroups.folders_of(self.first_pid)
-        group = usage_sampling.Group(folders) if folders else None
+        group = usage_sampling.ControlGroup(folders) if folders else None
         return usage_sampling.measure(lambda: usage_sampling.pids_below(self.first_pid), group, 0.0)
 
     def _ask_for_first_pid(self) -> None:
-        """Begin to ask the engine; the answer is there at the next sample."""
+        """Begin to ask the engine; a sample is taken when the answer is there."""
         self.first_pid = -1
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
@@ -427,6 +427,8 @@ class ContainerShim(Shim):
             os.close(reader)
             if status == 0 and _is_number(said) and int(said) > 1:
                 self.first_pid = int(said)
+                if self.next_sample != float("inf"):
+                    self.next_sample = 0.0  # at once: a task of ten seconds has a sample, as it has outside of containers
 
         self.commands[pid] = hear
 

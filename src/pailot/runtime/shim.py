@@ -563,7 +563,7 @@ class Shim:
         """What the task uses now; None where that is not known yet."""
         from . import usage_sampling
 
-        group = usage_sampling.Group(self.group.folders) if self.group else None
+        group = usage_sampling.ControlGroup(self.group.folders) if self.group else None
         return usage_sampling.measure(lambda: processes.descendants(self.me), group, self.ended_cpu_seconds)
 
     def _processor_time(self) -> float | None:

@@ -25,7 +25,7 @@ MOST_ROUNDS = 100
 """The bound for what forks faster than it is found."""
 
 
-class Found(Value):
+class FoundStrays(Value):
     """What became of the processes of some tasks."""
 
     ended: int = 0
@@ -35,7 +35,7 @@ class Found(Value):
     """Those of a shim's session without the mark. They are let be, for the number of a session may be used again."""
 
 
-def end(claims: Iterable[str]) -> Found:
+def end(claims: Iterable[str]) -> FoundStrays:
     """End the processes of the tasks that these files were claimed for; their shims are gone."""
     marks: set[bytes] = set()
     sessions: set[int] = set()
@@ -59,7 +59,7 @@ def end(claims: Iterable[str]) -> Found:
     unsure = tuple(sorted(pid for pid in in_sessions(sessions - {0}) if pid not in hold))
     for descriptor in hold.values():
         os.close(descriptor)
-    return Found(len(hold) - len(left), left, unsure)
+    return FoundStrays(len(hold) - len(left), left, unsure)
 
 
 def marked(claims: Iterable[str]) -> list[int]:

@@ -30,7 +30,7 @@ class Measured(Value):
     processes: int
 
 
-class Group:
+class ControlGroup:
     """A control group: the files of either version that tell what is used in it."""
 
     def __init__(self, folders: Iterable[str]) -> None:
@@ -65,7 +65,7 @@ class Group:
         return int(words[0]) if self._members.endswith("pids.current") and words else len(words)
 
 
-def measure(pids: Callable[[], Sequence[int]], group: Group | None, ended_cpu_seconds: float) -> Measured:
+def measure(pids: Callable[[], Sequence[int]], group: ControlGroup | None, ended_cpu_seconds: float) -> Measured:
     """What a task uses now. `pids` lists its processes, and is asked only for what its control group does not tell.
 
     `ended_cpu_seconds` is the processor time of those that were collected by this process.

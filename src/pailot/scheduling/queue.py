@@ -208,8 +208,8 @@ class Queue:
         """Why a job waits; raises KeyError where it does not wait here. Decide first."""
         return wait_reasons.reason(self._standing(), job)
 
-    def _standing(self) -> wait_reasons.Standing:
-        return wait_reasons.Standing(
+    def _standing(self) -> wait_reasons.QueueStanding:
+        return wait_reasons.QueueStanding(
             self.clusters,
             self._total,
             self._ledger,

@@ -22,7 +22,7 @@ SHOWN = 5
 """At most this many names are listed; the rest is counted."""
 
 
-class Standing(Value):
+class QueueStanding(Value):
     """How a queue stands when it is asked why a job waits; it is only looked at."""
 
     clusters: Mapping[str, Share]
@@ -40,7 +40,7 @@ class Standing(Value):
     overtaken: Mapping[str, int]
 
 
-def reason(queue: Standing, job: str) -> Reason:
+def reason(queue: QueueStanding, job: str) -> Reason:
     """Why a job of that queue waits."""
     request = queue.never.get(job)
     if request is not None:
@@ -81,12 +81,12 @@ def reason(queue: Standing, job: str) -> Reason:
     return Reason("room", f"{text}; {standing}", _as_mapping(missing), holders, position, length)
 
 
-def never_words(queue: Standing, request: Request) -> str:
+def never_words(queue: QueueStanding, request: Request) -> str:
     """Return why a job that is too big can never start."""
     return _never(queue, request).text
 
 
-def queue_name(queue: Standing, job: str) -> str:
+def queue_name(queue: QueueStanding, job: str) -> str:
     """What messages call a job that waits."""
     request = queue.requests[job][0]
     return request.name or request.id
@@ -104,7 +104,7 @@ def number(kind: int, value: int) -> str:
     return f"{value / 1000:g}" if kind == 0 else str(value)
 
 
-def _at_the_limit(queue: Standing, owner: Owner, demand: Amounts) -> tuple[tuple[str, ...], str]:
+def _at_the_limit(queue: QueueStanding, owner: Owner, demand: Amounts) -> tuple[tuple[str, ...], str]:
     """Which of a user's own jobs it waits for, and what the limit is."""
     vc, user = owner
     limit, (jobs, gpus) = queue.books.limits[vc], queue.books.held.get(owner, (0, 0))
@@ -121,7 +121,7 @@ def _at_the_limit(queue: Standing, owner: Owner, demand: Amounts) -> tuple[tuple
     return holders, text
 
 
-def _never(queue: Standing, request: Request) -> Reason:
+def _never(queue: QueueStanding, request: Request) -> Reason:
     group, demand = group_of(request), amounts_of(request)
     owner = queue.books.owner(request.vc, request.user)
     if owner is not None and queue.books.never_permits(owner, demand[2]):
@@ -146,13 +146,13 @@ def _never(queue: Standing, request: Request) -> Reason:
     return Reason("never", text, _as_mapping(missing), (), 0, 0)
 
 
-def _place(queue: Standing, request: Request) -> str:
+def _place(queue: QueueStanding, request: Request) -> str:
     if request.priority == CLASSES[OPPORTUNISTIC] or queue.ledger.shared == list(queue.total):
         return "this machine"
     return f"virtual cluster '{request.vc}', with what is shared by all,"
 
 
-def _missing(queue: Standing, group: Group, demand: Amounts) -> Amounts:
+def _missing(queue: QueueStanding, group: Group, demand: Amounts) -> Amounts:
     ledger = queue.ledger
     lacking = NOTHING if group[0] == OPPORTUNISTIC else ledger.lacking(group[1], demand)
     if lacking != NOTHING:
@@ -163,7 +163,7 @@ def _missing(queue: Standing, group: Group, demand: Amounts) -> Amounts:
     return (short[0], short[1], short[2])
 
 
-def _holding(queue: Standing, group: Group, missing: Amounts) -> list[tuple[Amounts, str]]:
+def _holding(queue: QueueStanding, group: Group, missing: Amounts) -> list[tuple[Amounts, str]]:
     """Who has what is missing: all that run for an opportunistic job, else its cluster and those who draw on the shared rest."""
     ledger = queue.ledger
     found = []
@@ -183,7 +183,7 @@ def _holding(queue: Standing, group: Group, missing: Amounts) -> list[tuple[Amou
     return found
 
 
-def _leaving(queue: Standing) -> list[tuple[Amounts, str]]:
+def _leaving(queue: QueueStanding) -> list[tuple[Amounts, str]]:
     return [
         (amounts_of(holding.request), holding.request.name or holding.request.id)
         for holding in queue.running.values()

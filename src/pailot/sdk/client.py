@@ -8,8 +8,11 @@ import warnings
 from ..client import credentials
 from ..client.errors import NotFound, Refused
 from ..errors import PailotError
+from ..library.entries import read_entry
+from ..planning.plugins import exists as is_plugin
 from ..progress import display
 from ..protocol.export import outgoing
+from ..protocol.references import split
 from ..userruns.launch import Conflict
 from ..views.connections import Connections
 from ..views.server import ServerRuns
@@ -122,6 +125,28 @@ class Client:
     ) -> Iterator[Run]:
         """Jobs, newest first: in one of these states, with this text in the name, with these labels."""
         return map(Run, self._runs.search(states, keyword, labels, limit, users))
+
+    def library(self, words: str = "", type: str = "") -> Iterator[dict[str, Any]]:
+        """What the server's library holds, of each name the newest version: `name`, `version`, `type`, `size`, `owner`, …
+
+        Only entries that have all the words, and the type, if these are given.
+        """
+        return self._wire.library(words, type)
+
+    def library_entry(self, reference: str) -> dict[str, Any]:
+        """An entry by `NAME` or `NAME@VERSION`, with its `text`, its `versions` and where its `content` lies."""
+        return self._wire.library_entry(*split(reference))
+
+    def add_to_library(self, text: str, *, replace: bool = False, owner: str = "") -> dict[str, Any]:
+        """Keep a prerequisite, data set or job template, given as the text of its file.
+
+        Raises InvalidJob with what is wrong with it, Refused where that version is there already and `replace` is False.
+        """
+        return self._wire.put_library_entry(read_entry(text, is_plugin=is_plugin).name, text, replace=replace, owner=owner)
+
+    def remove_from_library(self, reference: str) -> None:
+        """Remove `NAME@VERSION`, or a name with all its versions."""
+        self._wire.remove_library_entry(*split(reference))
 
     def close(self) -> None:
         self._wire.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from html import escape
+from threading import Thread
 
 from ..client.errors import Unreachable
 from ..errors import PailotError
@@ -35,8 +37,6 @@ def watch(run: Run, timeout: float | None, quit: Quit) -> bool:
 
 
 def _watch(run: Run, timeout: float | None, quit: Quit, transfers: Transfers) -> bool:
-    from threading import Thread
-
     began = time.monotonic()
     shown: Any = display_html(run._repr_html_()) if in_notebook() else RedrawnLine()
     ended: list[bool | BaseException] = []
@@ -87,7 +87,6 @@ def line(record: Mapping[str, Any], seconds: float) -> str:
 
 def table(record: Mapping[str, Any]) -> str:
     """A run as HTML."""
-    from html import escape
 
     def coloured(state: str) -> str:
         return f'<span style="color:{COLOURS.get(state, "#57606a")};font-weight:600">{escape(state)}</span>'
@@ -112,8 +111,6 @@ def table(record: Mapping[str, Any]) -> str:
 
 def display_live(run: Run) -> None:
     """Show the table in a notebook, and keep it true until the run is over."""
-    from threading import Thread
-
     shown = display_html(run._repr_html_())
 
     def keep() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Thread
+
 from ..errors import PailotError
 from ..progress import Display, Progress
 from ..views.cancellation import Quit
@@ -22,8 +24,6 @@ class Transfers:
         """What is on its way now."""
 
     def __enter__(self) -> Transfers:
-        from threading import Thread
-
         self._thread = Thread(target=self._follow, name=f"transfers of {self._view.name}", daemon=True)
         self._thread.start()
         return self

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 
+from ..engines.registry import create, load, traits_of_run
 from ..errors import PailotError, suggestion
 from ..runfolder import layout
 from ..runfolder.records import Placement
+from ..runtime.container_shim import entering
+from ..runtime.shim import read_environment
 from ..values import Value
+from .queries import task_attempts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +24,7 @@ class NoSuchTask(PailotError):
     """A run has no such task, or it has not run."""
 
 
-class Place(Value):
+class TaskPlace(Value):
     """A task of the latest attempt of a run, and the latest attempt of that task."""
 
     name: str
@@ -50,10 +54,8 @@ class Shell(Value):
     """Whether these words are a client of the container engine or the cluster, which runs as we do."""
 
 
-def locate(name: str, engine: str, folder: JobFolder, role: str | None, index: int) -> Place:
+def locate(name: str, engine: str, folder: JobFolder, role: str | None, index: int) -> TaskPlace:
     """A task by its role (the first by default) and its index; NoSuchTask."""
-    from .queries import task_attempts
-
     roles = list(folder.plan().get("taskRoles", {}))
     role = role or next(iter(roles), "")
     if role not in roles:
@@ -63,11 +65,11 @@ def locate(name: str, engine: str, folder: JobFolder, role: str | None, index: i
     if not count:
         raise NoSuchTask(f"{role}:{index} of '{name}' has not run")
     task = folder.task(attempt, role, index)
-    return Place(name, engine, role, index, task, layout.task_attempt_folder(task, count - 1))
+    return TaskPlace(name, engine, role, index, task, layout.task_attempt_folder(task, count - 1))
 
 
 def shell(
-    place: Place,
+    place: TaskPlace,
     command: str | None,
     *,
     terminal: bool,
@@ -80,9 +82,6 @@ def shell(
     `inherited` is what it has below the task's own variables; `as_we_are` is the environment of the programs that lead
     into a container, which are ours.
     """
-    from ..runtime.container_shim import entering
-    from ..runtime.shim import read_environment
-
     inside = entering(place.folder, place.last, command, terminal=terminal)
     if inside is not None:
         if place.ended:
@@ -97,30 +96,28 @@ def shell(
     return Shell(words, {**environment, "TERM": term}, "/" if step else work, outside=bool(step))
 
 
-def _way_to(place: Place, *, terminal: bool) -> list[str]:
+def _way_to(place: TaskPlace, *, terminal: bool) -> list[str]:
     """The words that bring a shell to the machine of a task, where that is another one."""
-    from ..engines.registry import create, traits_of_run
-
     if traits_of_run(place.engine).on_this_machine:
         return []
     return create(place.engine).shell_prefix(place.folder, terminal=terminal)
 
 
-def ports(place: Place) -> dict[str, list[int]]:
+def ports(place: TaskPlace) -> dict[str, list[int]]:
     """The ports that were given to a task, by their labels."""
     return {label: list(numbers) for label, numbers in _placed(place).ports_of(place.role, place.index).items()}
 
 
-def host(place: Place) -> str:
+def host(place: TaskPlace) -> str:
     """The machine that a task is on, as it can be reached from here."""
     return _placed(place).host_of(place.role, place.index) or "127.0.0.1"
 
 
-def _placed(place: Place) -> Placement:
+def _placed(place: TaskPlace) -> Placement:
     return Placement.of(os.path.dirname(os.path.dirname(place.folder)))
 
 
-def port_of(place: Place, wanted: str) -> int:
+def port_of(place: TaskPlace, wanted: str) -> int:
     """A port of a task by its number or its label: one that it was given, or one that it listens on. PailotError for others."""
     known = ports(place)
     if known.get(wanted):
@@ -135,8 +132,6 @@ def port_of(place: Place, wanted: str) -> int:
     return number
 
 
-def listening(place: Place) -> set[int]:
+def listening(place: TaskPlace) -> set[int]:
     """The TCP ports on which the processes of a task listen."""
-    from ..engines.registry import load
-
     return set() if place.ended else load(place.engine).listening(place.folder)

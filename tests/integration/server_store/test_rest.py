@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pailot.store.server import JobRecord, NoSuchRecord, ServerStore, new_id
+from pailot.store.server import JobRecord, LibraryRow, NoSuchRecord, ServerStore, new_id
 
 
 def job(store: ServerStore, name: str, **fields: object) -> JobRecord:
@@ -42,6 +42,27 @@ def test_messages_are_delivered_or_tried_again(store: ServerStore, url: str) -> 
         assert notice.payload == {"url": "http://x"}
         assert again.outbox.add("job3", "mail", {}, now=50.0) > first
     assert store.outbox.give_up(40.0) == 1
+
+
+def test_the_library(store: ServerStore, url: str) -> None:
+    one = LibraryRow("mnist", "1", "data", "ann", {"size": 3, "uri": ["https://x/é"]}, "a" * 64, 1.0, 1.0)
+    two = one.replace(version="2", owner="bob", digest="b" * 64)
+    store.library.put(one, "one")
+    store.library.put(two, "two")
+    assert store.library.all() == [one.replace(owner="bob"), two], "all versions of a name have one owner"
+    assert store.library.texts() == {"a" * 64: "one", "b" * 64: "two"}
+    assert store.library.totals() == (2, 6)
+    store.library.note_uses([("mnist", "2"), ("none", "1")], 5.0)
+    with ServerStore.open(url) as again:
+        assert [(row.uses, row.used) for row in again.library.all()] == [(0, None), (1, 5.0)]
+    store.library.put(two.replace(digest="c" * 64), "three")
+    assert store.library.drop_texts(now=10.0, before=0.0) == 0
+    assert store.library.text("b" * 64) == "two", "jobs that were submitted with it run again"
+    assert store.library.drop_texts(now=20.0, before=11.0) == 1
+    assert store.library.text("b" * 64) is None
+    assert store.library.remove("mnist", "1") == 1
+    assert store.library.remove("mnist") == 1
+    assert store.library.all() == []
 
 
 def test_code(store: ServerStore) -> None:

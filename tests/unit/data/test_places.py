@@ -17,7 +17,7 @@ from pailot.data.rules import Rules
 from pailot.engines.registry import BUILT_IN
 from pailot.jobserver.errors import Invalid
 from pailot.jobserver.models import Caller
-from pailot.jobserver.submission import Reader, check_places
+from pailot.jobserver.submission import JobReader, check_places
 from pailot.jobserver.team_library import TeamLibrary
 from pailot.library import Library
 from pailot.protocol.schema import json_schema
@@ -201,7 +201,7 @@ def rules_of(engine: str, base: Path) -> Rules:
 def test_one_decision_for_all(field: str, storage: Path) -> None:
     rules = {engine: rules_of(engine, storage) for engine in BUILT_IN}
     folders = Library((), home=str(storage / "home"), cache=str(storage / "cache"))
-    reader = Reader(TeamLibrary(ServerStore.open(str(storage / "server.db")), folders, Settings({})))
+    reader = JobReader(TeamLibrary(ServerStore.open(str(storage / "server.db")), folders, Settings({})))
     for way, (uri, fine) in ways(storage).items():
         allowed = fine and not (field in CODE and pailot_path(uri))
         text = text_of(field, uri, f"local://{storage}/closed/canary")

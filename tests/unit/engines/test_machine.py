@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pailot.engines.preparation.machine import Locks, MachineError, cpus, locks_folder, memory_mb, open_shared, which
+from pailot.engines.preparation.machine import MachineError, MachineLocks, cpus, locks_folder, memory_mb, open_shared, which
 from pailot.settings import BadSetting
 
 
@@ -71,12 +71,12 @@ def test_a_shared_file_is_a_file_and_no_trap(locks: Path, kind: str) -> None:
     else:
         os.mkfifo(trap)
     with pytest.raises(MachineError, match="ports, shared by all runs"):
-        Locks("ports")
+        MachineLocks("ports")
     assert precious.read_text() == "mine"
 
 
 def test_a_lock_is_seen_by_others_and_not_by_oneself() -> None:
-    one, other = Locks("ports"), Locks("ports")
+    one, other = MachineLocks("ports"), MachineLocks("ports")
     assert one.take(5)
     assert one.take(5)
     assert not other.take(5)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pailot.engines.contract import EngineError
 from pailot.engines.slurm import container_wrappers, sbatch_request, slurm_cli
 from pailot.engines.slurm.pending_reasons import in_words
-from pailot.engines.slurm.sbatch_request import Partition, Site
+from pailot.engines.slurm.sbatch_request import ClusterSite, Partition
 from pailot.planning import Plan, plan
 from pailot.protocol import read
 
@@ -30,7 +30,7 @@ def options(script: str) -> list[str]:
 
 
 def test_one_task_asks_for_just_that() -> None:
-    made = sbatch_request.make(planned(("main", 1, 4, 1000, 2)), Site(), [BIG])
+    made = sbatch_request.make(planned(("main", 1, 4, 1000, 2)), ClusterSite(), [BIG])
     assert options(made.script) == [
         "--job-name=me~demo",
         "--no-requeue",
@@ -46,28 +46,28 @@ def test_one_task_asks_for_just_that() -> None:
 
 
 def test_roles_of_one_shape_share_an_allocation() -> None:
-    made = sbatch_request.make(planned(("ps", 1, 2, 999, 1), ("worker", 3, 2, 999, 1)), Site(), [BIG])
+    made = sbatch_request.make(planned(("ps", 1, 2, 999, 1), ("worker", 3, 2, 999, 1)), ClusterSite(), [BIG])
     assert options(made.script)[5:] == ["--ntasks=4", "--cpus-per-task=2", "--mem-per-cpu=500M", "--gpus-per-task=1"]
 
 
 @pytest.mark.parametrize(
     ("roles", "where", "components"),
     [
-        ([("ps", 1, 2, 1000, 0), ("worker", 2, 2, 1000, 4)], Site(), 2),  # no GPU is to lie idle
-        ([("ps", 1, 1, 1000, 0), ("worker", 4, 2, 1000, 0)], Site(), 1),  # a CPU may
-        ([("ps", 4, 1, 1000, 0), ("worker", 1, 16, 1000, 0)], Site(), 2),
-        ([("ps", 1, 2, 1000, 0), ("worker", 2, 2, 1000, 4)], Site(shape="flat"), 1),
-        ([("ps", 1, 1, 1000, 0), ("worker", 4, 2, 1000, 0)], Site(shape="het"), 2),
+        ([("ps", 1, 2, 1000, 0), ("worker", 2, 2, 1000, 4)], ClusterSite(), 2),  # no GPU is to lie idle
+        ([("ps", 1, 1, 1000, 0), ("worker", 4, 2, 1000, 0)], ClusterSite(), 1),  # a CPU may
+        ([("ps", 4, 1, 1000, 0), ("worker", 1, 16, 1000, 0)], ClusterSite(), 2),
+        ([("ps", 1, 2, 1000, 0), ("worker", 2, 2, 1000, 4)], ClusterSite(shape="flat"), 1),
+        ([("ps", 1, 1, 1000, 0), ("worker", 4, 2, 1000, 0)], ClusterSite(shape="het"), 2),
     ],
 )
-def test_different_roles(roles: list[tuple[str, int, int, int, int]], where: Site, components: int) -> None:
+def test_different_roles(roles: list[tuple[str, int, int, int, int]], where: ClusterSite, components: int) -> None:
     made = sbatch_request.make(planned(*roles), where, [BIG])
     assert len(made.components) == components == made.script.count("#SBATCH hetjob") + 1
 
 
 def test_where_nodes_are_too_few_roles_share_them() -> None:
     roles = ("ps", 1, 2, 1000, 0), ("worker", 2, 2, 1000, 1)
-    assert len(sbatch_request.make(planned(*roles), Site(), [BIG.replace(nodes=1)]).components) == 1
+    assert len(sbatch_request.make(planned(*roles), ClusterSite(), [BIG.replace(nodes=1)]).components) == 1
 
 
 def test_limits_priorities_and_more_options() -> None:
@@ -77,7 +77,7 @@ def test_limits_priorities_and_more_options() -> None:
         "taskRoles: {main: {instances: 2, dockerImage: i, commands: ['true'],\n"
         "  resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 1}}}\n"
     )
-    where = Site({"default": "batch"}, {"prod": "qos:high"}, ("--account=vision",))
+    where = ClusterSite({"default": "batch"}, {"prod": "qos:high"}, ("--account=vision",))
     script = sbatch_request.make(plan(read(text + hived % "prod"), "me"), where).script
     expected = {"--partition=batch", "--time=13", "--qos=high", "--account=vision", "--gpus-per-task=a100:1"}
     assert expected <= set(options(script))
@@ -138,20 +138,20 @@ MIXED = slurm_cli.parse_partitions(
 def test_how_many_tasks_a_partition_holds(where: Partition, cpus: int, gpus: int, most: int) -> None:
     """What Slurm would let wait for ever is refused at once; one task less is not."""
     assert sbatch_request.make(
-        planned(("w", most, cpus, 100, gpus)), Site(partitions={"default": where.name}), [where]
+        planned(("w", most, cpus, 100, gpus)), ClusterSite(partitions={"default": where.name}), [where]
     ).components
     with pytest.raises(EngineError, match=f"{most + 1} tasks of 'w' .* can never start together: .* hold {most}"):
-        sbatch_request.make(planned(("w", most + 1, cpus, 100, gpus)), Site(partitions={"default": where.name}), [where])
+        sbatch_request.make(planned(("w", most + 1, cpus, 100, gpus)), ClusterSite(partitions={"default": where.name}), [where])
 
 
 def test_the_sum_of_tasks_is_refused_in_one_line() -> None:
     with pytest.raises(EngineError) as refused:
-        sbatch_request.make(planned(("worker", 30, 1, 100, 0)), Site(), [SMALL])
+        sbatch_request.make(planned(("worker", 30, 1, 100, 0)), ClusterSite(), [SMALL])
     assert str(refused.value) == (
         "30 tasks of 'worker' with 1 CPU each can never start together: the 3 nodes of Slurm's partition 'main' hold 24"
     )
-    assert sbatch_request.make(planned(("worker", 30, 1, 100, 0)), Site(options=("--overcommit",)), [SMALL]).components
-    assert sbatch_request.make(planned(("worker", 30, 1, 100, 0)), Site(), [SMALL.replace(groups=())]).components, (
+    assert sbatch_request.make(planned(("worker", 30, 1, 100, 0)), ClusterSite(options=("--overcommit",)), [SMALL]).components
+    assert sbatch_request.make(planned(("worker", 30, 1, 100, 0)), ClusterSite(), [SMALL.replace(groups=())]).components, (
         "what is not known is not judged"
     )
 
@@ -201,7 +201,7 @@ def test_no_answer_of_slurm_is_an_accident(out: str) -> None:
     [
         (
             "sbatch: error: Batch job submission failed: Requested node configuration is not available\n",
-            slurm_cli.Refused,
+            slurm_cli.SlurmRefused,
             "Slurm refused the job: Requested node configuration is not available",
         ),
         (

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pailot.store.server import ORDERS, JobQuery, JobRecord, bitmap_columns, listing
-from pailot.store.server.bitmap_columns import Bits, Category, Names, Order, extended, nth, places
+from pailot.store.server.bitmap_columns import Bits, Category, Names, SlotOrder, extended, nth, places
 from pailot.store.server.listing import Columns
 from pailot.store.server.models import label_mark, tag_mark
 from tests.support.listing_model import QUERIES, RECORDS, STEPS, listed
@@ -194,7 +194,7 @@ def test_an_order_stays_sorted_through_everything(monkeypatch: pytest.MonkeyPatc
     keys = [chosen.randrange(20) for _ in range(400)]
     alive = Bits()
     alive.mask = (1 << 100) - 1
-    order = Order(keys.__getitem__, alive)
+    order = SlotOrder(keys.__getitem__, alive)
     order.fill(sorted(range(100), key=keys.__getitem__))
     for slot in range(100, 400):
         alive[slot] = 1

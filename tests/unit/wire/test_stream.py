@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pailot.client import sse
 from pailot.client.api import Client, LogPiece
 from pailot.client.errors import Denied, Refused, Unreachable
-from pailot.client.sse import Event, Parser, parse
+from pailot.client.sse import Event, EventParser, parse
 
 from ...support.stand_in_server import Answer, Request, StandIn
 
@@ -49,7 +49,7 @@ def test_what_the_standard_says() -> None:
         Event("message", "", ""),
         Event("message", "a\nb", "1"),
     ]
-    parser = Parser()
+    parser = EventParser()
     list(parser.feed(b"retry: 1500\nid: 7\n\n"))
     assert (parser.retry, parser.last_id) == (1.5, "7")
 

@@ -8,7 +8,11 @@ import re
 from ...data.task_files import Files as Below
 from ...errors import PailotError
 from ...progress import display
+from ...runfolder import layout
+from ...runtime.shim import read_environment
 from ...settings import current_user
+from ...userruns.queries import find
+from ...userruns.task_access import locate
 from ...values import Value
 from ..copying import download, packed, upload
 from ..main import OK
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 _TASK = re.compile(r"(?P<run>[^:/]+):(?P<role>[A-Za-z0-9_.-]+):(?P<index>[0-9]{1,6})(?:/(?P<path>.*))?", re.DOTALL)
 
 
-class Task(Value):
+class TaskPath(Value):
     """A place in a task."""
 
     run: str
@@ -59,20 +63,15 @@ def run(args: Namespace) -> int:
     return OK
 
 
-def parse(text: str) -> Task | None:
+def parse(text: str) -> TaskPath | None:
     """A place in a task; None for a path of this machine, which may have `./` before it where it looks like one."""
     found = _TASK.fullmatch(text)
-    return None if found is None else Task(found["run"], found["role"], int(found["index"]), found["path"] or "")
+    return None if found is None else TaskPath(found["run"], found["role"], int(found["index"]), found["path"] or "")
 
 
-def _files(task: Task, client: Client | None) -> Files:
+def _files(task: TaskPath, client: Client | None) -> Files:
     if client is not None:
         return _OnServer(client, job_name(client, task.run), task)
-    from ...runfolder import layout
-    from ...runtime.shim import read_environment
-    from ...userruns.queries import find
-    from ...userruns.task_access import locate
-
     row, folder = find(task.run, current_user())
     place = locate(row.name, row.engine, folder, task.role, task.index)
     work = read_environment(os.path.join(place.last, layout.ENVIRONMENT)).get("PAI_WORK_DIR", "")
@@ -87,7 +86,7 @@ class _OfThisMachine(Below):
 
 
 class _OnServer:
-    def __init__(self, client: Client, name: str, task: Task) -> None:
+    def __init__(self, client: Client, name: str, task: TaskPath) -> None:
         self._client, self._task = client, (name, task.role, task.index)
 
     def describe(self, path: str, mark: str = "") -> dict[str, object]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import socket
+import sys
 import threading
 
+from ...engines.registry import load
 from ...errors import PailotError
 from ...settings import current_user
+from ...userruns.queries import find
+from ...userruns.task_access import host, locate, port_of
 from ..main import OK
 from ..server_option import add_server_option, client_of, job_name
 
@@ -49,8 +54,6 @@ def run(args: Namespace) -> int:
     listener = _listen(args.local_port)
     port = listener.getsockname()[1]
     if args.json:
-        import json
-
         print(
             json.dumps({"host": "127.0.0.1", "port": port, "task": f"{args.role}:{args.index}", "taskPort": args.port}),
             flush=True,
@@ -79,8 +82,6 @@ def _serve(accepted: socket.socket, dial: Callable[[], Line]) -> None:
     try:
         line = dial()
     except PailotError as error:
-        import sys
-
         sys.stderr.write(f"pailot: {error}\n")
         accepted.close()
         return
@@ -141,10 +142,6 @@ class _ServersLine:
 
 
 def _here(args: Namespace) -> Callable[[], Line]:
-    from ...engines.registry import load
-    from ...userruns.queries import find
-    from ...userruns.task_access import host, locate, port_of
-
     row, folder = find(args.run, current_user())
     place = locate(row.name, row.engine, folder, args.role, args.index)
     if place.ended:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 
+from ...data.data_sets import DataSets
 from ...jobserver.maintenance import collect_server
 from ...settings import Settings
 from ...userruns.retention import old_runs, rebuild_index, remove
@@ -39,6 +40,9 @@ def run(args: Namespace) -> int:
     server = collect_server(Settings(), now, keep_days=args.keep_days, keep_last=args.keep_last, dry_run=args.dry_run)
     rows = old_runs(before=now - args.keep_days * 86400, keep_last=args.keep_last)
     freed = 0 if args.dry_run else remove(rows)
+    if not args.dry_run:
+        settings = Settings()
+        freed += sum(each.bytes for each in DataSets(settings.own_data_folder).evict(settings.data_bytes))
     if args.json:
         told = {"removed": [row.id for row in rows], "serverJobs": server, "bytes": freed, "dryRun": args.dry_run}
         print(json.dumps(told))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from argparse import SUPPRESS
 
 from ...client.errors import NotFound
 from ...errors import suggestion
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 
 def configure(parser: ArgumentParser) -> None:
-    from argparse import SUPPRESS
-
     parser.add_argument("--library", action="append", default=[], metavar="DIR|URL", help="look here, too")
     add_server_option(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")

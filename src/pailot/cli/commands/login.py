@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from ...client.api import find
 from ...client.credentials import NONE, Login, chosen, normal, remember
 from ...client.loopback import is_loopback
 from ...errors import PailotError
@@ -31,8 +32,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...client.api import find
-
     asked = args.address or args.server or os.environ.get("PAILOT_SERVER") or ""
     if not asked or asked.lower() == NONE:
         before = chosen(None) if not asked else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from ...client.api import Client
 from ...client.credentials import forget
 from ...client.errors import Denied, WireError
 from ..main import OK
@@ -21,8 +22,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...client.api import Client
-
     login = forget(args.address or args.server)
     revoked = False
     if login is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import time
 
@@ -58,8 +59,6 @@ def run(args: Namespace) -> int:
 
 def identity(token: str) -> str:
     """What names a token without giving it away."""
-    import hashlib
-
     return hashlib.sha256(token.encode()).hexdigest()[:12]
 
 

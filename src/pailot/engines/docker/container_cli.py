@@ -24,7 +24,7 @@ _DOWN = (
 _DENIED = ("permission denied", "access denied")
 
 
-class Unavailable(Unreachable):
+class EngineUnavailable(Unreachable):
     """A container engine that is not there, or whose daemon does not answer."""
 
 
@@ -82,9 +82,11 @@ class Program(Value):
         lower = said.lower()
         if any(words in lower for words in _DOWN):
             hint = "start it (sudo systemctl start docker)" if self.kind == DOCKER else "start it"
-            raise Unavailable(f"{self.name}: its daemon does not answer; {hint}, or choose another engine: {last_line(said)}")
+            raise EngineUnavailable(
+                f"{self.name}: its daemon does not answer; {hint}, or choose another engine: {last_line(said)}"
+            )
         if any(words in lower for words in _DENIED) and "socket" in lower:
-            raise Unavailable(f"{self.name}: you may not use its socket; join the group that may: {last_line(said)}")
+            raise EngineUnavailable(f"{self.name}: you may not use its socket; join the group that may: {last_line(said)}")
 
 
 def candidates(wanted: str) -> list[Program]:
@@ -92,11 +94,11 @@ def candidates(wanted: str) -> list[Program]:
     if wanted:
         path = which(wanted) if "/" not in wanted else wanted if os.access(wanted, os.X_OK) else None
         if path is None:
-            raise Unavailable(f"container_command: there is no program '{wanted}' here")
+            raise EngineUnavailable(f"container_command: there is no program '{wanted}' here")
         return [_program(path)]
     found = [_program(path) for path in map(which, KINDS) if path]
     if not found:
-        raise Unavailable(
+        raise EngineUnavailable(
             "the docker engine needs Docker, Podman or nerdctl, and none of them is installed; "
             "install one (docker.io or podman on Debian and Ubuntu), or run without containers: -e local"
         )
@@ -142,7 +144,7 @@ def _local_endpoint(path: str) -> str:
 
 def _refuse_remote(where: str, host: str) -> None:
     if host and not host.startswith("unix://"):
-        raise Unavailable(
+        raise EngineUnavailable(
             f"{where} is {host}: a daemon on another machine cannot see the job's folders; "
             "use one on this machine, or run pailot on that one"
         )
@@ -193,6 +195,6 @@ def first_that_answers(programs: Sequence[Program], words: Sequence[str]) -> tup
     for program in programs:
         try:
             return program, program.run(*words)
-        except Unavailable as problem:
+        except EngineUnavailable as problem:
             problems.append(str(problem))
-    raise Unavailable("; ".join(problems))
+    raise EngineUnavailable("; ".join(problems))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from ...data.ml_mounts import View
+    from ...data.ml_mounts import MlFolders
     from ...job_values import Channels
     from ...planning import Plan, RolePlan
     from ...planning import placement as placing
@@ -78,7 +78,7 @@ class LocalEngine(Engine):
         """What of this machine the tasks see below /ml, as (path, place there)."""
         self.roots: Sequence[str] = ()
         """Folders of the settings that links below /ml lead into: on a server nothing that a job names is itself mounted."""
-        self.views: Mapping[tuple[str, int], View] = {}
+        self.views: Mapping[tuple[str, int], MlFolders] = {}
         """What each task sees as /ml."""
         self.ports: Ports | None = None
         self.gpus: Gpus | None = None

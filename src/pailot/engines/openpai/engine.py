@@ -28,7 +28,7 @@ from ...settings import Settings
 from ..contract import Engine, EngineError, Unreachable
 from ..observation import ENDED, Observed
 from ..traits import OPENPAI
-from .local_copy import Mirror
+from .local_copy import LocalCopy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class OpenpaiEngine(Engine):
             known.job,
             text,
             {role.name: role.instances for role in attempt.plan.roles.values()},
-            Mirror(attempt.folder, attempt.context.hidden),
+            LocalCopy(attempt.folder, attempt.context.hidden),
             self._tell,
         )
         self._follower.patience, self._follower.give_up = self.context.patience_seconds, self.context.give_up

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ...client.api import Client
     from .job_status import JobSeen, TaskSeen
-    from .local_copy import Mirror
+    from .local_copy import LocalCopy
 
 QUICK, SLOW, GROWTH = 0.25, 5.0, 1.5
 """Seconds between two looks: after something has happened, at most, and how they grow."""
@@ -46,7 +46,7 @@ class Follower(threading.Thread):
         name: str,
         text: str | None,
         roles: Mapping[str, int],
-        mirror: Mirror,
+        mirror: LocalCopy,
         tell: Callable[[dict[str, object]], None],
     ) -> None:
         super().__init__(name=f"job {name}", daemon=True)

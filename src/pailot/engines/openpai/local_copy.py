@@ -23,7 +23,7 @@ LAST_LINES = 10
 _TAIL = 16_384
 
 
-class Mirror:
+class LocalCopy:
     """The attempts of a run, each in a folder of its own as those of a local run; `first` is the folder of attempt 0."""
 
     def __init__(self, first: str, hidden: Iterable[str] = ()) -> None:

@@ -33,7 +33,7 @@ CLEANING_SECONDS = 10.0
 """What a child that is to stop may take to remove what it has begun."""
 
 
-class Told(BaseException):
+class ToldToStop(BaseException):
     """Raised in a child that is told to stop, so that it removes what it has begun."""
 
 
@@ -75,7 +75,7 @@ def stops_when_told(parent: int) -> None:
 
     def stop(_number: int, _frame: object) -> NoReturn:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise Told
+        raise ToldToStop
 
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGTERM, stop)

@@ -11,7 +11,7 @@ import select
 from ...settings import BadSetting, Settings
 from ...values import Value
 from ..contract import EngineError
-from .machine import Locks, MachineError, open_shared, which
+from .machine import MachineError, MachineLocks, open_shared, which
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Gpus:
         self.found, self.holder = tuple(found), holder
         self.held: tuple[Gpu, ...] = ()
         self._busy: tuple[Gpu, ...] = ()
-        self._opened: Locks | None = None
+        self._opened: MachineLocks | None = None
         self._signs: list[int] = []
 
     @property
@@ -197,9 +197,9 @@ class Gpus:
         self._signs.clear()
         self.held = ()
 
-    def _locks(self) -> Locks:
+    def _locks(self) -> MachineLocks:
         if self._opened is None:
-            self._opened = Locks("gpus")
+            self._opened = MachineLocks("gpus")
         return self._opened
 
     def _sign(self, gpu: Gpu) -> None:

@@ -33,7 +33,7 @@ def open_shared(name: str, flags: int, *, fifo: bool = False) -> int:
         raise MachineError(str(error)) from None
 
 
-class Locks(locks.Locks):
+class MachineLocks(locks.Locks):
     """Numbers that can be locked against all other runs on this machine."""
 
     def __init__(self, name: str) -> None:

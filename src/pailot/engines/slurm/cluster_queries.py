@@ -16,13 +16,13 @@ SITE_SECONDS = 60.0
 _site: tuple[float, list[sbatch_request.Partition]] = (-SITE_SECONDS, [])
 
 
-def ask(plan: Plan, settings: Settings) -> sbatch_request.Request:
+def ask(plan: Plan, settings: Settings) -> sbatch_request.SlurmRequest:
     """What Slurm is asked for; refused here where its partitions can never give it."""
     names = ("slurm_partitions", "slurm_priorities", "slurm_options", "slurm_shape")
     where = sbatch_request.site({name: settings[name] for name in names})
     try:
         known = partitions()
-    except (slurm_cli.Away, slurm_cli.Refused):
+    except (slurm_cli.Away, slurm_cli.SlurmRefused):
         known = []  # sbatch will tell
     return sbatch_request.make(plan, where, known)
 

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ...data.ml_mounts import View
+    from ...data.ml_mounts import MlFolders
     from ...planning import Plan, RolePlan
 
 KNOWN = ("apptainer", "singularity", "podman", "docker")
@@ -39,44 +39,52 @@ exec "$@"
 """
 
 
-class Seen(Value):
+class SeenChannels(Value):
     """What a task sees of the job's channels: its variables, and the words before bash that make it so."""
 
     variables: Mapping[str, str]
     wrapper: Sequence[str]
 
 
-def see(view: View, wrapper: tuple[str, ...], setting: str) -> Seen:
+def see(view: MlFolders, wrapper: tuple[str, ...], setting: str) -> SeenChannels:
     """The view of a task: a real /ml in an image, and on a node where bubblewrap works; else the folders as they are."""
     if setting in KNOWN:
         option = "--bind" if setting in ("apptainer", "singularity") else "--volume"
         binds = [word for source, target in view.parts() for word in (option, f"{source}:{target}")]
         told = {CONTAINED: "1"} if setting in ("podman", "docker") else {}  # the others' images cannot be written to
-        return Seen({**view.variables(inside=True), **told}, (*wrapper[:-1], *binds, wrapper[-1]))
+        return SeenChannels({**view.variables(inside=True), **told}, (*wrapper[:-1], *binds, wrapper[-1]))
     if setting or not view.chosen.mount:
-        return Seen(view.variables(inside=False), wrapper)
+        return SeenChannels(view.variables(inside=False), wrapper)
     places = [word for pair in view.parts() for word in pair]
     inside = [f"{name}={value}" for name, value in view.variables(inside=True).items()]
-    return Seen(view.variables(inside=False), ("bash", "-c", _WITH_ML, "bash", *places, "--", *inside, "--"))
+    return SeenChannels(view.variables(inside=False), ("bash", "-c", _WITH_ML, "bash", *places, "--", *inside, "--"))
 
 
-def wrappers(plan: Plan, setting: str, attempt_folder: str, checkpoints: str, more: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """For each role the words before bash; none where no runtime is configured. `more` folders are seen inside, too."""
+def wrappers(
+    plan: Plan, setting: str, attempt_folder: str, checkpoints: str, more: Iterable[str], read_only: Iterable[str] = ()
+) -> dict[str, tuple[str, ...]]:
+    """For each role the words before bash; none where no runtime is configured.
+
+    `more` folders are seen inside, too, and those in `read_only` for reading.
+    """
     if not setting:
         return {}
     folders = list(dict.fromkeys([attempt_folder, checkpoints, *more]))
-    return {role.name: _wrapper(role, setting, folders) for role in plan.roles.values()}
+    shown = [folder for folder in dict.fromkeys(read_only) if not folder.startswith(tuple(f"{each}/" for each in folders))]
+    return {role.name: _wrapper(role, setting, folders, shown) for role in plan.roles.values()}
 
 
-def _wrapper(role: RolePlan, setting: str, folders: list[str]) -> tuple[str, ...]:
+def _wrapper(role: RolePlan, setting: str, folders: list[str], read_only: list[str]) -> tuple[str, ...]:
     image = role.image.uri
     gpu = bool(role.resources.gpu)
     if setting in ("apptainer", "singularity"):
         binds = [word for folder in folders for word in ("--bind", folder)]
+        binds += [word for folder in read_only for word in ("--bind", f"{folder}:{folder}:ro")]
         source = image if "://" in image or image.startswith("/") else f"docker://{image}"
         return (setting, "exec", *(("--nv",) if gpu else ()), *binds, source)
     if setting in ("podman", "docker"):
         mounts = [word for folder in folders for word in ("--volume", f"{folder}:{folder}")]
+        mounts += [word for folder in read_only for word in ("--volume", f"{folder}:{folder}:ro")]
         user = ("--userns=keep-id",) if setting == "podman" else ()
         devices = (("--device", "nvidia.com/gpu=all") if setting == "podman" else ("--gpus", "all")) if gpu else ()
         alike = ("--rm", "--interactive", "--network=host", "--pid=host", "--ipc=host", *user, *devices, *mounts)

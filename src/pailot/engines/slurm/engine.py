@@ -27,13 +27,13 @@ from ..traits import SLURM
 from . import cluster_queries, code_bundle, payload, private_part, slurm_cli
 from .container_wrappers import see, wrappers
 from .enter import words
-from .journal_tail import Logs, order_stop
+from .journal_tail import GrowingLogs, order_stop
 from .pending_reasons import in_words
 from .private_part import Sealed
 from .squeue_cache import QUEUE
 from .unshared.home import UnsharedHome, was_not_seen
 from .user_notes import notes_on
-from .wakeup_fd import Notice
+from .wakeup_fd import FileNotice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ...planning import Plan
     from ...progress import Progress
     from ..contract import Attempt, EngineContext, Steps
-    from .sbatch_request import Request
+    from .sbatch_request import SlurmRequest
 
     Answer = TypeVar("Answer")
 
@@ -70,7 +70,7 @@ class SlurmEngine(Engine):
     def __init__(self, context: EngineContext | None = None) -> None:
         super().__init__(context)
         self.job = ""
-        self.notice = Notice()
+        self.notice = FileNotice()
         self.settings = Settings()
         self.release()
 
@@ -84,7 +84,7 @@ class SlurmEngine(Engine):
         self.job = self.comment = ""
         self.folder = ""
         self.journal: Tail | None = None
-        self.logs: Logs | None = None
+        self.logs: GrowingLogs | None = None
         self.submitted = self.began = self.over = False
         self.outcome: Outcome | None = None
         self.began_at = 0.0
@@ -149,7 +149,7 @@ class SlurmEngine(Engine):
         self.unshared = UnsharedHome.of_record(self.settings, attempt.folder, record, attempt.context.home)
         return True
 
-    def _prepare(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Steps[None]:
+    def _prepare(self, attempt: Attempt, asked: SlurmRequest, stopped: Callable[[], bool]) -> Steps[None]:
         """Everything in the folder that the driver needs, before Slurm hears of it."""
         plan = attempt.plan
         tasks = [(role.name, index) for role in plan.roles.values() for index in range(role.instances)]
@@ -170,14 +170,15 @@ class SlurmEngine(Engine):
             shared = yield from shared_data(attempt, self, stopped)
             provided = yield from self._beside(lambda: bring(attempt, works, shared), attempt, stopped)
         shown: Sequence[tuple[str, str]] = ()
-        own: Mapping[tuple[str, int], ml_mounts.View] = {}
+        own: Mapping[tuple[str, int], ml_mounts.MlFolders] = {}
         if plan.options.channels:
             own = ml_mounts.make(
                 plan.options.channels, os.path.join(attempt.folder, layout.ML), dict(zip(tasks, folders, strict=True))
             )
             shown = yield from self._fill_channels(attempt, own, stopped)
         container = self.settings["slurm_container"]
-        around = wrappers(plan, container, attempt.folder, attempt.checkpoints, [*works, *(path for path, _ in shown)])
+        fetched = [os.path.dirname(path) for paths in provided.values() for path in paths.values()]
+        around = wrappers(plan, container, attempt.folder, attempt.checkpoints, [*works, *(path for path, _ in shown)], fetched)
         seen = {task: see(view, around.get(task[0], ()), container) for task, view in own.items()}
         made = payload.build(attempt, asked.components, places, provided, around, seen=seen)
         public, private = private_part.split(made, attempt)
@@ -186,7 +187,7 @@ class SlurmEngine(Engine):
         private_part.write_own(attempt.folder, layout.PAYLOAD, json.dumps(told).encode())
 
     def _fill_channels(
-        self, attempt: Attempt, own: Mapping[tuple[str, int], ml_mounts.View], stopped: Callable[[], bool]
+        self, attempt: Attempt, own: Mapping[tuple[str, int], ml_mounts.MlFolders], stopped: Callable[[], bool]
     ) -> Steps[Sequence[tuple[str, str]]]:
         """The folders of the job's channels, by links; among many runs a child of its own does that."""
         first = next(iter(own.values()))
@@ -218,7 +219,7 @@ class SlurmEngine(Engine):
 
         return (yield from in_a_child(work, attempt.descriptors, self, stopped, whose=whose_work(attempt, ())))
 
-    def _submit(self, attempt: Attempt, asked: Request, stopped: Callable[[], bool]) -> Steps[None]:
+    def _submit(self, attempt: Attempt, asked: SlurmRequest, stopped: Callable[[], bool]) -> Steps[None]:
         environment = slurm_cli.environment(os.environ)
         environment.update(
             PAILOT_ATTEMPT=attempt.folder,
@@ -296,7 +297,7 @@ class SlurmEngine(Engine):
 
     def _follow(self) -> None:
         self.submitted = True
-        self.journal, self.logs = Tail(os.path.join(self.folder, layout.DRIVER_EVENTS)), Logs(self.folder)
+        self.journal, self.logs = Tail(os.path.join(self.folder, layout.DRIVER_EVENTS)), GrowingLogs(self.folder)
         self.known = (FollowedRecord.read(os.path.join(self.folder, layout.FOLLOWED)) or FollowedRecord()).offset
         self.notice.watch(self.journal.path)
         QUEUE.follow(self.job, self, float(self.settings["slurm_poll_seconds"]))
@@ -468,7 +469,7 @@ class SlurmEngine(Engine):
             return Observation(WAITING, outcome=Outcome("platform", killed))
         self.job, self.comment = record.job, record.comment
         self.unshared = UnsharedHome.of_record(self.settings, folder, record) if record.code else None
-        self.submitted, self.journal, self.logs = True, Tail(os.path.join(folder, layout.DRIVER_EVENTS)), Logs(folder)
+        self.submitted, self.journal, self.logs = True, Tail(os.path.join(folder, layout.DRIVER_EVENTS)), GrowingLogs(folder)
         for entry, _ in self.journal.entries():
             self._heard(entry)
         orders = read_lines(os.path.join(folder, layout.DRIVER_ORDERS))

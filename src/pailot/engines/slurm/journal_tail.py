@@ -8,7 +8,7 @@ from ...runfolder import layout
 from ...runfolder.atomic_json import append_line
 
 
-class Logs:
+class GrowingLogs:
     """The logs of the tasks that are running, and how far they were seen."""
 
     def __init__(self, folder: str) -> None:

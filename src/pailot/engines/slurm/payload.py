@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ...planning import Plan, RolePlan
     from ..contract import Attempt
-    from .container_wrappers import Seen
+    from .container_wrappers import SeenChannels
     from .sbatch_request import Component
 
 
@@ -50,7 +50,7 @@ def build(
     provided: Mapping[str, Mapping[str, str]],
     wrappers: Mapping[str, tuple[str, ...]],
     token: str = "",
-    seen: Mapping[tuple[str, int], Seen] | None = None,
+    seen: Mapping[tuple[str, int], SeenChannels] | None = None,
 ) -> Payload:
     """The payload; references stand in it for secrets, and `private_part` takes out what else is private.
 

@@ -76,7 +76,7 @@ class Partition(Value):
         return total
 
 
-class Site(Value):
+class ClusterSite(Value):
     """How the jobs of this user map to this cluster: what the settings say."""
 
     partitions: Mapping[str, str] = {}
@@ -95,7 +95,7 @@ class Component(Value):
     gpus: int
 
 
-class Request(Value):
+class SlurmRequest(Value):
     """What is asked for."""
 
     components: tuple[Component, ...]
@@ -108,7 +108,7 @@ class Request(Value):
         return self.head + SCRIPT_END
 
 
-def site(settings: Mapping[str, object]) -> Site:
+def site(settings: Mapping[str, object]) -> ClusterSite:
     """The settings whose names begin with `slurm_`, understood."""
     shape = str(settings["slurm_shape"])
     if shape not in ("auto", "flat", "het"):
@@ -122,10 +122,10 @@ def site(settings: Mapping[str, object]) -> Site:
             raise EngineError(f"slurm_priorities: '{name}={meaning}' should be {name}=qos:NAME or {name}=nice:NUMBER")
     options = settings["slurm_options"]
     assert isinstance(options, (list, tuple))
-    return Site(_pairs("slurm_partitions", settings["slurm_partitions"]), priorities, tuple(map(str, options)), shape)
+    return ClusterSite(_pairs("slurm_partitions", settings["slurm_partitions"]), priorities, tuple(map(str, options)), shape)
 
 
-def make(plan: Plan, where: Site, partitions: Sequence[Partition] = ()) -> Request:
+def make(plan: Plan, where: ClusterSite, partitions: Sequence[Partition] = ()) -> SlurmRequest:
     """The request for a plan; where the partitions are known, what they can never give is refused."""
     partition = _partition(plan, where, partitions)
     known = next((each for each in partitions if each.name == partition or (not partition and each.is_default)), None)
@@ -134,10 +134,10 @@ def make(plan: Plan, where: Site, partitions: Sequence[Partition] = ()) -> Reque
         _check(plan, components, known)
         if not _SHARES_CPUS.intersection(where.options):
             _check_sum(components, known)
-    return Request(components, partition, _head(plan, where, partition, components))
+    return SlurmRequest(components, partition, _head(plan, where, partition, components))
 
 
-def _partition(plan: Plan, where: Site, partitions: Sequence[Partition]) -> str:
+def _partition(plan: Plan, where: ClusterSite, partitions: Sequence[Partition]) -> str:
     """The partition of a virtual cluster; the default one of either side is the other's."""
     cluster = plan.virtual_cluster
     mapped = where.partitions.get(cluster)
@@ -151,7 +151,7 @@ def _partition(plan: Plan, where: Site, partitions: Sequence[Partition]) -> str:
     return wanted
 
 
-def _components(plan: Plan, where: Site, partition: Partition | None) -> tuple[Component, ...]:
+def _components(plan: Plan, where: ClusterSite, partition: Partition | None) -> tuple[Component, ...]:
     roles = list(plan.roles.values())
     flat = Component(
         tuple(plan.roles),
@@ -232,7 +232,7 @@ def _minutes(plan: Plan) -> int:
     return int(-(-seconds // 60))
 
 
-def _head(plan: Plan, where: Site, partition: str, components: Sequence[Component]) -> str:
+def _head(plan: Plan, where: ClusterSite, partition: str, components: Sequence[Component]) -> str:
     common = []
     if partition:
         common.append(f"--partition={partition}")

@@ -25,7 +25,7 @@ _AWAY = ("Unable to contact slurm controller", "Socket timed out", "Zero Bytes w
 _FINAL = frozenset("BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED TIMEOUT GONE".split())
 
 
-class Refused(EngineError):
+class SlurmRefused(EngineError):
     """Slurm does not take this job."""
 
 
@@ -120,7 +120,7 @@ def complain(program: str, err: str) -> EngineError:
         return NoSlurm(f"there is no Slurm here: {words}; run this on a login node of the cluster")
     if any(each in err for each in _AWAY):
         return Away(f"Slurm does not answer ({program}: {words})")
-    return Refused(f"Slurm refused the job: {words}")
+    return SlurmRefused(f"Slurm refused the job: {words}")
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 FIRST_SECONDS = 1.0
 
 
-class Queue:
+class FollowedJobs:
     """The jobs that are followed, and what was last seen of each."""
 
     def __init__(self) -> None:
@@ -80,4 +80,4 @@ def _ask(jobs: tuple[str, ...]) -> Command:
     return Command(["squeue", "-h", "-t", "all", "-j", ",".join(jobs), "-o", FORMAT], environment(os.environ))
 
 
-QUEUE = Queue()
+QUEUE = FollowedJobs()

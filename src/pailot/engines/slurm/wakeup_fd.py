@@ -11,7 +11,7 @@ _EVENT = struct.Struct("iIII")
 _libc = None
 
 
-class Notice:
+class FileNotice:
     """Files are watched by inotify, which hears nothing of what other machines write: hence the timer."""
 
     def __init__(self) -> None:

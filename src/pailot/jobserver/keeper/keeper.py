@@ -101,7 +101,7 @@ class Running(Watcher):
             self.keeper.tell({"event": "grown", "id": self.job, **where})
 
 
-class Server:
+class ServerLine:
     """A connection from a server."""
 
     def __init__(self, connection: sockets.socket) -> None:
@@ -117,7 +117,7 @@ class Keeper:
         self.home, self.engine = home, engine
         self.jobs: dict[str, Running] = {}
         self.by_engine: dict[Any, Running] = {}
-        self.servers: dict[int, Server] = {}
+        self.servers: dict[int, ServerLine] = {}
         self.timers: list[tuple[float, int, Running]] = []
         self.serial = 0
         self.ended = 0
@@ -209,7 +209,7 @@ class Keeper:
                 connection.close()
                 continue
             self.met = True
-            self.servers[connection.fileno()] = Server(connection)
+            self.servers[connection.fileno()] = ServerLine(connection)
             self.epoll.register(connection.fileno(), select.EPOLLIN)
             hello = {"event": "hello", "version": messages.VERSION, "pid": os.getpid(), "engine": self.engine}
             try:
@@ -219,7 +219,7 @@ class Keeper:
                 self._drop(self.servers[connection.fileno()])  # it comes again, instead of waiting for a word
                 raise
 
-    def _hear(self, server: Server) -> None:
+    def _hear(self, server: ServerLine) -> None:
         while True:
             try:
                 piece = server.connection.recv(1 << 18)
@@ -247,7 +247,7 @@ class Keeper:
             else:
                 self.tell({"event": "failed", "id": job, "reason": defects.note(error, job or "an order"), "defect": True})
 
-    def _drop(self, server: Server) -> None:
+    def _drop(self, server: ServerLine) -> None:
         descriptor = server.connection.fileno()
         if self.servers.pop(descriptor, None) is None:
             return  # while it was served
@@ -266,12 +266,12 @@ class Keeper:
             except OSError:
                 self._drop(server)  # it comes back, and looks at the folders
 
-    def _send(self, server: Server, news: Mapping[str, Any]) -> None:
+    def _send(self, server: ServerLine, news: Mapping[str, Any]) -> None:
         if not server.outgoing:
             self.epoll.modify(server.connection.fileno(), select.EPOLLIN | select.EPOLLOUT)
         server.outgoing += messages.pack_news(news)
 
-    def _flush(self, server: Server) -> None:
+    def _flush(self, server: ServerLine) -> None:
         try:
             sent = server.connection.send(server.outgoing)
         except BlockingIOError:
@@ -312,7 +312,7 @@ class Keeper:
 
     by_descriptor: dict[int, Running] = {}
 
-    def _serve(self, server: Server, event: int) -> None:
+    def _serve(self, server: ServerLine, event: int) -> None:
         """What a server says and is told; one that cannot be served is let go, and comes again."""
         try:
             if event & select.EPOLLOUT:

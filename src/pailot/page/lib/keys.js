@@ -62,7 +62,7 @@ export function KeysHelp({ onClose }) {
   const rows = /** @type {[string[], string][]} */ ([
     [["g", "j"], t("keyJobs")], [["g", "s"], t("keySubmit")], [["g", "c"], t("keyCluster")], [["g", "a"], t("keyAccount")], [["Ctrl+K"], t("goto")],
     [["/"], t("keyFind")], [["j", "k"], t("keyMove")], [["Enter"], t("keyOpen")], [["x"], t("keyChoose")], [["s"], t("stop")], [["r"], t("rerun")],
-    [["c"], t("clone")], [["l"], t("logs")], [["w"], t("keyWhy")], [["f"], t("keyFollow")], [["n", "N"], t("keyNext")], [["Esc"], t("keyBack")],
+    [["c"], t("clone")], [["l"], t("logs")], [["w"], t("keyWhy")], [["f"], t("keyFollow")], [["t"], t("keyTimes")], [["n", "N"], t("keyNext")], [["Esc"], t("keyBack")],
   ]);
   return html`<dialog ref=${box} onClose=${onClose} aria-label=${t("keys")}>
     <h1>${t("keys")}</h1>

@@ -66,18 +66,18 @@ const Table = ({ rows, heads, now, label, line = false }) => html`<div class=${l
     ${!line && html`<span role="cell">${each.since ? duration(now - each.since) : "—"}</span><span role="cell"><a href=${`/jobs/${encodeURIComponent(each.job)}/usage`}>${t("usage")}</a></span>`}
     ${line && html`<span role="cell" class=${each.reason?.kind === "never" ? "error" : "soft"} title=${each.reason?.text ?? ""}>${each.reason?.text ?? ""}</span>`}</div>`)}</div>`;
 
-const DAY_MS = 86400000;
+const DAY_MS = 86400000, SHORTEST_MS = 900000;
 
 /** The last 24 hours, each amount as a share of the whole. @param {{history: {at: number[], cpus: number[], memoryMB: number[], gpus: number[], waiting: number[]}, total: Resources}} props */
 function Past({ history, total }) {
-  const end = history.at[history.at.length - 1], x = (/** @type {number} */ at) => ((at - end + DAY_MS) / DAY_MS) * 1000;
+  const end = history.at[history.at.length - 1], length = Math.min(DAY_MS, Math.max(SHORTEST_MS, end - history.at[0])), x = (/** @type {number} */ at) => ((at - end + length) / length) * 1000;
   const lines = /** @type {[string, number[], number][]} */ ([["CPU", history.cpus, total.cpu], [t("memory"), history.memoryMB, total.memory], ...(total.gpu ? [["GPU", history.gpus, total.gpu]] : [])]);
   const most = Math.max(1, ...history.waiting);
   const path = (/** @type {number[]} */ values, /** @type {number} */ whole) => history.at.map((at, each) => `${each && at - history.at[each - 1] < 600000 ? "L" : "M"}${x(at).toFixed(1)} ${(100 - (whole ? (100 * values[each]) / whole : 0)).toFixed(1)}`).join("");
   return html`<section class="panel past" aria-label=${t("lastDay")}><div class="row"><strong class="grow">${t("lastDay")}</strong><span class="legend">${lines.map(([name], number) => html`<span class=${`curve${number}`}><i></i>${name}</span>`)}<span class="curve3"><i></i>${t("waiting")} (≤ ${Math.ceil(most)})</span></span></div>
     <svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-label=${t("lastDay")}>${[25, 50, 75].map((y) => html`<path class="rule" d=${`M0 ${y}H1000`} />`)}
       <path class="curve3" d=${path(history.waiting, most)} />${lines.map(([, values, whole], number) => html`<path class=${`curve${number}`} d=${path(values, whole)} />`)}</svg>
-    <div class="row between soft"><span>−24 h</span><span>−18 h</span><span>−12 h</span><span>−6 h</span><span>${t("nowWord")}</span></div></section>`;
+    <div class="row between soft">${[1, 0.75, 0.5, 0.25].map((part) => html`<span>−${duration(length * part)}</span>`)}<span>${t("nowWord")}</span></div></section>`;
 }
 
 /** GPUs as squares, each in the colour of the job that holds it. @param {{used: number, total: number, holders: any[]}} props */

@@ -1,7 +1,7 @@
 // @ts-check
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { follow, get, jobPath, post, put, remove, send } from "../lib/api.js";
-import { amounts, duration, exactTime } from "../lib/format.js";
+import { amounts, duration, exactTime, memory } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { go } from "../lib/router.js";
 import { Ago, Ask, Copy, State, Trouble, useClock, useLoaded } from "../lib/ui.js";
@@ -122,25 +122,37 @@ function Overview({ run, why, here, path, now }) {
       ${failed && html`<p><a href=${`${here}/logs/${encodeURIComponent(failed.role)}/${failed.index}`}>${t("openLog")}: ${failed.role}:${failed.index}</a></p>`}
     </section>
     <section class="panel" aria-label=${t("tasks")}>${Object.entries(run.taskRoles).map(([role, { tasks }]) => html`<div class="role">
-      <strong><bdi>${role}</bdi></strong> <span class="soft">${tasks.filter((/** @type {any} */ each) => each.state === "RUNNING").length}/${tasks.length} ${stateWord("RUNNING")}</span>
+      <strong><bdi>${role}</bdi></strong> <span class="soft">${inStates(tasks)}</span>
       <div class="dots">${tasks.slice(0, MOST_DOTS).map((/** @type {any} */ task) => html`<a class=${task.state.toLowerCase()} title=${`${role}:${task.index} ${stateWord(task.state)}`} aria-label=${`${role}:${task.index} ${stateWord(task.state)}`} href=${`${here}/logs/${encodeURIComponent(role)}/${task.index}`}></a>`)}</div>
     </div>`)}</section>
     <section class="panel"><dl class="facts">
       <dt>${t("submitted")}</dt><dd>${exactTime(run.submitted * 1000, language())}</dd>
       ${run.started && html`<dt>${t("started")}</dt><dd>${exactTime(run.started * 1000, language())}</dd>`}
-      ${run.ended && html`<dt>${t("ended")}</dt><dd>${exactTime(run.ended * 1000, language())}</dd>`}
+      ${run.ended && html`<dt>${t("endedAt")}</dt><dd>${exactTime(run.ended * 1000, language())}</dd>`}
       ${run.retries > 0 && html`<dt>${t("retries")}</dt><dd>${run.retries}</dd>`}
       <dt>${t("doIt")}</dt><dd class="commands">${(OVER.includes(run.state) ? ["show", "logs", "rerun"] : ["why", "logs -f", "stop"]).map((verb) => html`<${Copy} text=${`pailot ${verb} ${run.user}~${run.name}`} />`)}</dd>
     </dl></section>`;
 }
 
+/** How many tasks are in which state: `2 running, 1 failed`. @param {any[]} tasks */
+function inStates(tasks) {
+  const counts = /** @type {Map<string, number>} */ (new Map());
+  for (const each of tasks) counts.set(each.state, (counts.get(each.state) ?? 0) + 1);
+  return [...counts].map(([state, many]) => `${many} ${stateWord(state)}`).join(", ");
+}
+
 /** @param {{reason: any, now: number}} props */
-export const Waiting = ({ reason, now }) => html`<div>
+export const Waiting = ({ reason, now }) => html`<div class="waits">
   ${reason.kind === "never" && html`<p class="error">${t("never")}</p>`}
-  ${Object.keys(reason.missing).length > 0 && html`<p>${t("missing")}: ${Object.entries(reason.missing).map(([what, much]) => `${much} ${what}`).join(", ")}</p>`}
-  ${reason.position > 0 && html`<p>${t("position", reason.position, reason.length)}</p>`}
-  ${reason.holders.length > 0 && html`<h2>${t("holders")}</h2><ul>${reason.holders.map((/** @type {any} */ each) => html`<li><a href=${`/jobs/${encodeURIComponent(each.job)}`}><bdi>${each.job}</bdi></a> <span class="soft">${amounts(each)} ${each.since ? t("since", duration(now - each.since)) : ""}</span></li>`)}</ul>`}
+  <dl class="facts">
+  ${Object.keys(reason.missing).length > 0 && html`<dt>${t("missing")}</dt><dd>${lacking(reason.missing)}</dd>`}
+  ${reason.position > 0 && html`<dt>${t("place")}</dt><dd>${t("position", reason.position, reason.length)}</dd>`}
+  ${reason.holders.length > 0 && html`<dt>${t("holders")}</dt><dd><ul>${reason.holders.map((/** @type {any} */ each) => html`<li><a href=${`/jobs/${encodeURIComponent(each.job)}`}><bdi>${each.job}</bdi></a> <span class="soft">${amounts(each)}${each.since ? ` · ${t("since", duration(now - each.since))}` : ""}</span></li>`)}</ul></dd>`}
+  </dl>
 </div>`;
+
+/** @param {Record<string, number>} missing */
+const lacking = (missing) => Object.entries(missing).map(([what, much]) => (what === "cpus" ? `${+much.toFixed(2)} CPU` : what === "memoryMB" ? memory(much) : what === "gpus" ? `${much} GPU` : `${much} ${what}`)).join(" · ");
 
 /** @param {{load: () => Promise<string>}} props */
 function TextOf({ load }) {

@@ -1,17 +1,17 @@
 // @ts-check
-import { html, useEffect, useState } from "../vendor/preact.js";
-import { follow, get, jobPath, put } from "../lib/api.js";
+import { Component, html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { follow, get, jobPath, post, put, remove } from "../lib/api.js";
 import { amounts, count, duration } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { go, withQuery } from "../lib/router.js";
-import { Ago, Ask, Copy, State, Trouble, useClock, useLoaded } from "../lib/ui.js";
+import { Ask, Copy, State, Trouble, useClock, useLoaded } from "../lib/ui.js";
 import { stateWord, t } from "../lib/words.js";
 
-const PAGE = 50;
+const PAGE = 50, MOST_ROWS = 1000;
 const STATES = ["WAITING", "RUNNING", "STOPPING", "SUCCEEDED", "FAILED", "STOPPED"];
 const OVER = ["SUCCEEDED", "FAILED", "STOPPED"];
 
-/** @typedef {{name: string, user: string, state: string, virtualCluster: string, submitted: number, started: number | null, ended: number | null, tasks: number, retries: number, cpus: number, memoryMB: number, gpus: number, tags: string[], reason: string | null}} Row */
+/** @typedef {{name: string, user: string, state: string, virtualCluster: string, submitted: number, started: number | null, ended: number | null, tasks: number, taskStates?: Record<string, number> | null, retries: number, cpus: number, memoryMB: number, gpus: number, tags: string[], reason: string | null}} Row */
 
 /** The list of jobs; every filter stands in the address. @param {{me: any}} props */
 export function Jobs({ me }) {
@@ -25,35 +25,52 @@ export function Jobs({ me }) {
   const counting = filter.toString();
   if (state) filter.set("state", state);
   const asked = filter.toString();
-  const list = useLoaded((signal) => get(`/jobs?format=row&withTotalCount=true&limit=${PAGE}&offset=${offset}&${asked}`, { signal }), [asked, offset]);
+  const size = Math.min(MOST_ROWS, Math.max(10, Number(query.get("rows")) || PAGE));
+  const list = useLoaded((signal) => get(`/jobs?format=row&withTotalCount=true&limit=${size}&offset=${offset}&${asked}`, { signal }), [asked, offset, size]);
   const counts = useLoaded((signal) => get(`/jobs/counts?${counting}`, { signal }), [counting]);
   const [fresh, setFresh] = useState(0);
   const [chosen, setChosen] = useState(/** @type {string[]} */ ([]));
-  const [asking, setAsking] = useState(false);
+  const [asking, setAsking] = useState(/** @type {"" | "stop" | "rerun" | "remove"} */ (""));
+  const [report, setReport] = useState("");
   const now = useClock();
   const rows = /** @type {Row[]} */ (list.value?.data ?? []);
+  const latest = useRef(list.value);
+  latest.current = list.value;
 
   useEffect(() => {
     const abort = new AbortController();
     setFresh(0);
-    let due = /** @type {any} */ (null);
+    let due = /** @type {any} */ (null), draw = 0;
     const soon = () => (due ??= setTimeout(() => ((due = null), counts.reload()), 1000));
-    follow("/live/jobs", ({ kind, data }) => {
+    const ms = (/** @type {number | null} */ each) => (each ? Math.round(each * 1000) : null);
+    const watched = new URLSearchParams({ ...(mine ? { user: me.user } : {}), ...(vc ? { vc } : {}) });
+    follow(`/live/jobs?${watched}`, ({ kind, data }) => {
       if (kind === "reset") return void list.reload();
-      const known = rows.find((each) => each.name === data.name && each.user === data.user);
-      if (known) {
-        const ms = (/** @type {number | null} */ each) => (each ? Math.round(each * 1000) : null);
-        Object.assign(known, { state: data.state, reason: data.reason || known.reason, retries: data.retries, started: ms(data.started), ended: ms(data.ended) });
-        list.set({ ...list.value });
-      } else if ((!mine || data.user === me.user) && offset === 0 && data.state === "WAITING") setFresh((each) => each + 1);
+      const have = latest.current, at = have ? have.data.findIndex((/** @type {Row} */ each) => each.name === data.name && each.user === data.user) : -1;
+      if (at >= 0) {
+        const changed = [...have.data];
+        changed[at] = { ...changed[at], taskStates: data.state === changed[at].state ? changed[at].taskStates : null, state: data.state, reason: data.reason || changed[at].reason, retries: data.retries, started: ms(data.started), ended: ms(data.ended) };
+        latest.current = { ...have, data: changed };
+        draw ||= requestAnimationFrame(() => ((draw = 0), list.set(latest.current)));
+      } else if (offset === 0 && data.state === "WAITING") setFresh((each) => each + 1);
       soon();
     }, { signal: abort.signal, poll: () => list.reload() }).catch(() => {});
-    return () => (clearTimeout(due), abort.abort());
-  }, [list.value !== undefined, asked, offset]);
+    return () => (clearTimeout(due), cancelAnimationFrame(draw), abort.abort());
+  }, [list.value !== undefined, asked, offset, size]);
 
-  const stopChosen = async () => {
-    setAsking(false);
-    await Promise.allSettled(chosen.map((name) => put(`${jobPath(name)}/executionType`, { value: "STOP" })));
+  const isOver = (/** @type {string} */ name) => OVER.includes(rows.find((each) => `${each.user}~${each.name}` === name)?.state ?? "");
+  const fits = { stop: (/** @type {string} */ name) => !isOver(name), rerun: () => true, remove: isOver };
+  const acts = {
+    stop: (/** @type {string} */ name) => put(`${jobPath(name)}/executionType`, { value: "STOP" }),
+    rerun: (/** @type {string} */ name) => post(`${jobPath(name)}/rerun`),
+    remove: (/** @type {string} */ name) => remove(jobPath(name)),
+  };
+  /** Does one thing to all chosen jobs that it fits, and says what became of each. */
+  const doChosen = async () => {
+    const what = asking || "stop", some = chosen.filter(fits[what]);
+    setAsking("");
+    const done = await Promise.allSettled(some.map(acts[what]));
+    setReport([`${t(what)}: ${done.filter((each) => each.status === "fulfilled").length} / ${some.length}`, ...done.flatMap((each, at) => (each.status === "rejected" ? [`${some[at]}: ${each.reason.message}`] : []))].join(" · "));
     setChosen([]);
     list.reload();
   };
@@ -68,10 +85,10 @@ export function Jobs({ me }) {
     j: () => links()[Math.min(rows.length - 1, at() + 1)]?.focus(),
     k: () => links()[Math.max(0, at() - 1)]?.focus(),
     "/": () => document.getElementById("find-jobs")?.focus(),
-    x: () => void (stoppable() && choose(job())),
+    x: () => void (job() && choose(job())),
     s: () => {
       if (!chosen.length && stoppable()) setChosen([job()]);
-      if (chosen.length || stoppable()) setAsking(true);
+      if (chosen.some(fits.stop) || stoppable()) setAsking("stop");
     },
     c: () => to((name) => `/submit?from=${name}`),
     l: () => to((name) => `/jobs/${name}/logs`),
@@ -101,29 +118,43 @@ export function Jobs({ me }) {
       ${rows.map((row) => html`<${JobRow} key=${`${row.user}~${row.name}`} row=${row} now=${now} chosen=${chosen.includes(`${row.user}~${row.name}`)}
         onChoose=${choose} />`)}
     </div>
-    <div class="row end foot"><span class="soft grow">${chosen.length > 0 && html`<button class="danger" onClick=${() => setAsking(true)}>${t("stop")} (${chosen.length})</button>`}</span>
+    <div class="row end foot"><span class="soft grow">${chosen.length > 0 ? html`${t("chosen", chosen.length)} ${/** @type {const} */ (["stop", "rerun", "remove"]).filter((each) => chosen.some(fits[each])).map((each) => html`<button class=${each === "stop" ? "danger" : ""} onClick=${() => setAsking(each)}>${t(each)} (${chosen.filter(fits[each]).length})</button> `)}` : html`<span role="status">${report}</span>`}</span>
       <span class="soft">${t("of", count(offset + 1), count(offset + rows.length), count(total))}</span>
-      <button disabled=${offset === 0} onClick=${() => go(withQuery({ offset: Math.max(0, offset - PAGE) || null }))}>${t("later")}</button>
-      <button disabled=${offset + PAGE >= total} onClick=${() => go(withQuery({ offset: offset + PAGE }))}>${t("earlier")}</button></div>`}
-    ${asking && html`<${Ask} question=${t("confirmStop", chosen.join(", "))} onYes=${stopChosen} onNo=${() => (setAsking(false), setChosen([]))} />`}`;
+      <button disabled=${offset === 0} onClick=${() => go(withQuery({ offset: Math.max(0, offset - size) || null }))}>${t("later")}</button>
+      <button disabled=${offset + size >= total} onClick=${() => go(withQuery({ offset: offset + size }))}>${t("earlier")}</button></div>`}
+    ${asking && html`<${Ask} question=${t({ stop: "confirmStop", rerun: "confirmRerun", remove: "confirmRemove" }[asking], chosen.filter(fits[asking]).join(", "))} onYes=${doChosen} onNo=${() => setAsking("")} />`}`;
 }
 
-/** @param {{row: Row, now: number, chosen: boolean, onChoose: (name: string) => void}} props */
-function JobRow({ row, now, chosen, onChoose }) {
-  const name = `${row.user}~${row.name}`;
-  const waited = (row.started ?? row.ended ?? now) - row.submitted;
-  const ran = row.started ? (row.ended ?? now) - row.started : null;
-  return html`<div role="row" class=${chosen ? "chosen" : ""}>
-    <span role="cell"><input type="checkbox" aria-label=${name} checked=${chosen} disabled=${OVER.includes(row.state)} onChange=${() => onChoose(name)} />
+/** A row is drawn again only if something in it has changed: there may be a thousand. */
+class JobRow extends Component {
+  /** @param {any} next */
+  shouldComponentUpdate(next) {
+    const { row, now, chosen } = /** @type {any} */ (this.props);
+    return row !== next.row || chosen !== next.chosen || times(row, now).join() !== times(next.row, next.now).join();
+  }
+
+  render() {
+    const { row, now, chosen, onChoose } = /** @type {{row: Row, now: number, chosen: boolean, onChoose: (name: string) => void}} */ (/** @type {unknown} */ (this.props));
+    const name = `${row.user}~${row.name}`, [waited, ran, ago] = times(row, now);
+    const done = row.taskStates && !OVER.includes(row.state) ? `${row.taskStates.RUNNING ?? 0}/${row.tasks}` : row.tasks;
+    return html`<div role="row" class=${chosen ? "chosen" : ""}>
+    <span role="cell"><input type="checkbox" aria-label=${name} checked=${chosen} onChange=${() => onChoose(name)} />
       ${" "}<a class="name" href=${`/jobs/${encodeURIComponent(name)}`}><bdi>${row.name}</bdi></a></span>
     <span role="cell"><bdi>${row.user}</bdi></span>
     <span role="cell"><${State} state=${row.state} /></span>
-    <span role="cell">${row.tasks}</span>
+    <span role="cell">${done}</span>
     <span role="cell" class="soft">${amounts(row)}</span>
-    <span role="cell">${duration(waited)}</span>
-    <span role="cell">${ran === null ? "—" : duration(ran)}</span>
-    <span role="cell" class="soft" title=${row.reason ?? ""}>${row.state === "SUCCEEDED" ? html`<${Ago} at=${row.ended} now=${now} />` : (row.reason ?? "")}</span>
+    <span role="cell">${waited}</span>
+    <span role="cell">${ran}</span>
+    <span role="cell" class="soft" title=${row.reason ?? ""}>${row.state === "SUCCEEDED" ? t("ago", ago) : (row.reason ?? "")}</span>
   </div>`;
+  }
+}
+
+/** How long a job waited, ran, and has been over. @param {Row} row @param {number} now */
+function times(row, now) {
+  const waited = duration((row.started ?? row.ended ?? now) - row.submitted), ran = row.started ? duration((row.ended ?? now) - row.started) : "—";
+  return [waited, ran, row.ended ? duration(now - row.ended) : ""];
 }
 
 /** What an empty server shows. @param {{me: any}} props */

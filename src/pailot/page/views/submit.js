@@ -4,33 +4,19 @@ import { ApiError, get, jobPath, send } from "../lib/api.js";
 import { openEditor } from "../lib/editor.js";
 import { nextName } from "../lib/format.js";
 import { go } from "../lib/router.js";
-import { Trouble } from "../lib/ui.js";
+import { EXAMPLE, jobWith } from "../lib/templates.js";
+import { Trouble, useLoaded } from "../lib/ui.js";
 import { t } from "../lib/words.js";
 import { PlanRoles, Waiting } from "./job.js";
 
 const DRAFT = "pailot-draft";
 const PAUSE_MS = 250;
-const EXAMPLE = `protocolVersion: 2
-name: hello
-type: job
-prerequisites:
-  - name: image
-    type: dockerimage
-    uri: python:3.12
-taskRoles:
-  worker:
-    instances: 2
-    dockerImage: image
-    resourcePerInstance: {cpu: 1, memoryMB: 256, gpu: 0}
-    commands:
-      - echo "Hello from worker $PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
-      - sleep 5
-`;
 
 /** A job file on its way: checked at every pause, planned, and sent byte for byte. @param {{me: any}} props */
 export function Submit({ me }) {
   const from = new URLSearchParams(location.search).get("from") ?? "";
-  const source = from && from !== "example" ? from : "";
+  const entry = from.startsWith("library:") ? from.slice(8) : "";
+  const source = from && from !== "example" && !entry ? from : "";
   const host = useRef(/** @type {HTMLElement | null} */ (null));
   const editor = useRef(/** @type {ReturnType<typeof openEditor> | null} */ (null));
   const [text, setText] = useState("");
@@ -49,6 +35,7 @@ export function Submit({ me }) {
     const begin = async () => {
       let first = sessionStorage.getItem(DRAFT) || EXAMPLE;
       if (from === "example") first = EXAMPLE;
+      if (entry) first = jobWith(await get(`/library/${entry.split("@").map(encodeURIComponent).join("/")}`));
       if (source) {
         first = await (await send("GET", `${jobPath(source)}/config?format=text`)).text();
         setName(nextName(source.split("~").pop() ?? ""));
@@ -107,10 +94,11 @@ export function Submit({ me }) {
   return html`
     <div class="row">
       <h1 class="grow">${t("submit")}</h1>
+      <${Templates} chosen=${entry} />
       <label>${t("jobName")} <input value=${name} placeholder=${plan?.plan?.name ?? ""} onInput=${(/** @type {any} */ e) => setName(e.target.value)} /></label>
       <button class="main" disabled=${busy || wrong > 0} onClick=${() => sent.current()}>${t("submitNow")}</button>
     </div>
-    ${source.startsWith(`${me.user}~`) && html`<p class="soft">${t("secretsKept", source)}</p>`}
+    ${source.startsWith(`${me.user}~`) && text.includes("******") && html`<p class="soft">${t("secretsKept", source)}</p>`}
     ${error && html`<${Trouble} error=${error} />`}
     <div class="split">
       <div class="editor" ref=${host}></div>
@@ -127,6 +115,15 @@ export function Submit({ me }) {
         ${tab === "plan" && (plan ? html`<${PlanRoles} plan=${plan.plan} />` : html`<p class="soft">${t("checking")}</p>`)}
       </div>
     </div>`;
+}
+
+/** Job templates of the library, as a start. @param {{chosen: string}} props */
+function Templates({ chosen }) {
+  const found = useLoaded((signal) => get("/library?type=job&limit=200", { signal }), []);
+  const all = found.value?.data ?? [];
+  if (!all.length) return null;
+  return html`<label>${t("template")} <select onChange=${(/** @type {any} */ e) => e.target.value && go(`/submit?from=${encodeURIComponent(`library:${e.target.value}`)}`)}>
+    <option value=""></option>${all.map((/** @type {any} */ each) => html`<option value=${each.name} selected=${each.name === chosen}>${each.name}</option>`)}</select></label>`;
 }
 
 /** A draft keeps no secret: the block is left out. @param {string} text */

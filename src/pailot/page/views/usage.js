@@ -73,7 +73,7 @@ function Chart({ name, data, asked, show, colour, kill }) {
     const made = new Plot({
       width: there.clientWidth, height: HEIGHT_PX, cursor: { sync: { key: "usage" }, y: false }, legend: { show: false },
       scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ max) => [0, Math.max(near ? asked * 1.05 : 0, (max || 1) * 1.1)] } },
-      axes: [{ ...axis, space: 70, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map((each) => clock.format(each * 1000)) }, { ...axis, size: 66, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(show) }],
+      axes: [{ ...axis, space: 70, size: 30, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map((each) => clock.format(each * 1000)) }, { ...axis, size: 66, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(show) }],
       series: [{}, { stroke: ink(colour), fill: `${ink(colour)}22`, width: 1.5, points: { show: false } }, { stroke: limit, width: 1, dash: [5, 4], points: { show: false } }],
     }, /** @type {any} */ ([[], [], []]), there);
     plot.current = made;

@@ -7,6 +7,7 @@ import json
 from contextlib import AsyncExitStack, suppress
 
 from ...jobserver.task_sessions import PIECE_BYTES, FileWork, Wanted
+from ...userruns import task_access
 from ..schemas import OBJECT, TEXT, record
 from ..toolkit.errors import HttpError
 from ..toolkit.http import Response, Stream, json_response
@@ -197,8 +198,6 @@ async def task_port(request: Request) -> Response:
 @routes("GET", f"{_TASK}/ports", shape=OBJECT)
 async def task_ports(request: Request) -> Response:
     """The ports of a task of one's own: those that it was given, by their labels, and those that it listens on."""
-    from ...userruns import task_access
-
     tasks = request.site.task_sessions
     _, place = await tasks.place(request.caller.must(), full_name(request), request.parameters["role"], whole(request, "index"))
     return json_response(

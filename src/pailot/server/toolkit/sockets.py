@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import urlsplit
 
 from .errors import HttpError
 
@@ -81,8 +82,6 @@ class Socket:
 
 def check_origin(request: Request, allowed: tuple[str, ...]) -> None:
     """Refuse a page of another site: browsers send it here with all that they know of the user, and say where it is from."""
-    from urllib.parse import urlsplit
-
     origin = request.header(b"origin")
     if origin is None or origin in allowed:
         return

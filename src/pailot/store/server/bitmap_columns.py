@@ -318,7 +318,7 @@ class Category:
         return code
 
 
-class Order:
+class SlotOrder:
     """The slots by a key, cut into buckets of neighbours; each bucket is sorted when it is looked at."""
 
     def __init__(self, key: Callable[[int], Any], alive: Bits) -> None:

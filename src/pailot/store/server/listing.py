@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 
 from . import sql_listing
-from .bitmap_columns import Bits, Category, Names, Order, extended, from_bytes, nth, places
+from .bitmap_columns import Bits, Category, Names, SlotOrder, extended, from_bytes, nth, places
 from .models import ORDERS, BadValue, label_mark, marks_of, tag_mark
 from .sql_listing import Found
 
@@ -73,7 +73,7 @@ class Columns:
         self.ended = array("d")
         self.names = Names()
         self.category = {name: Category() for name in CATEGORIES}
-        self.orders = {name: Order(self._key(name), self.alive) for name in ("jobName", "completionTime")}
+        self.orders = {name: SlotOrder(self._key(name), self.alive) for name in ("jobName", "completionTime")}
         self.keywords: dict[str, Bits] = {}
         self.marks: dict[str, Bits] = {}
         self.mark_changes = 0
@@ -106,11 +106,11 @@ class Columns:
             if not self.category[name].narrow:
                 self._wide(order)
 
-    def _wide(self, order: str) -> Order:
+    def _wide(self, order: str) -> SlotOrder:
         """The order of a column with many values, made when it has become so."""
         if order not in self.orders:
             category = self.category[ORDERED_BY[order]]
-            fresh = Order(self._key(order), self.alive)
+            fresh = SlotOrder(self._key(order), self.alive)
             fresh.fill(category.by_value(self.alive.mask, len(self.numbers)))
             self.orders[order] = fresh
         return self.orders[order]

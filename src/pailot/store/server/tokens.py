@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 
+import jwt
+
 from ...errors import PailotError
 from ..secrets import KeyFile
 
@@ -50,8 +52,6 @@ class TokenKeys(KeyFile):
 
 def sign(claims: Mapping[str, Any], key: bytes) -> str:
     """The token that says this."""
-    import jwt
-
     return jwt.encode(dict(claims), key, ALGORITHM)
 
 
@@ -76,8 +76,6 @@ _OPTIONS: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": Fal
 
 def _signed(token: str, keys: Sequence[bytes]) -> dict[str, Any]:
     """The parts of a token that one of the keys signed."""
-    import jwt
-
     for key in keys:
         try:
             return jwt.decode_complete(token, key, [ALGORITHM], options=_OPTIONS)

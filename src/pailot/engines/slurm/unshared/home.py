@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ....runfolder.engine_records import SlurmJobRecord
     from ....settings import Settings
     from ...contract import Attempt, Engine, Steps
-    from ..sbatch_request import Request
+    from ..sbatch_request import SlurmRequest
 
 MIRROR_SECONDS = 2.0
 """How long a mirror that has ended is not started again."""
@@ -54,7 +54,9 @@ class UnsharedHome:
             return None
         return cls(settings, folder, code_bundle.code(home) if home else record.code or "")
 
-    def pack(self, attempt: Attempt, asked: Request, beside: Callable[[Callable[[], None], Attempt], Steps[None]]) -> Steps[None]:
+    def pack(
+        self, attempt: Attempt, asked: SlurmRequest, beside: Callable[[Callable[[], None], Attempt], Steps[None]]
+    ) -> Steps[None]:
         """Everything that the driver needs into the batch script; what a job names is opened `beside` the loop."""
         attempt = permitted(attempt, secrets_in_spool=bool(self.settings["slurm_secrets_in_spool"]))
         files = os.path.join(attempt.folder, "along")
