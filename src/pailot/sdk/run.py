@@ -188,8 +188,9 @@ class Run:
         index: int | None = None,
         limit: int = 1_000,
     ) -> list[Hit]:
-        """Lines that hold a text, of all tasks and attempts: `role`, `index`, `attempt`, `task_attempt`, `line`, `at`, `text` of each.
+        """Lines that hold a text, of all tasks and attempts.
 
+        Each has `role`, `index`, `attempt`, `task_attempt`, `line`, `at` and `text`.
         With `regex` it is a regular expression; with `case`, large and small letters are different. At most `limit` lines.
         Raises PailotError for an expression that cannot be read.
         """
