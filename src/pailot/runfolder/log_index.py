@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import struct
 import time
-from bisect import bisect_left, bisect_right
 
 from . import careful_files
 from .layout import ALL, LOG_INDEX, STDERR, STDOUT
@@ -145,6 +144,8 @@ class LogIndex:
 
     def at(self, offset: int) -> int:
         """The number of the entry that an offset belongs to; -1 before the first."""
+        from bisect import bisect_right  # every run loads this module to write; only readers need it
+
         return bisect_right(self.offsets, offset) - 1
 
     def time(self, offset: int) -> int | None:
@@ -154,6 +155,8 @@ class LogIndex:
 
     def since(self, milliseconds: int) -> int | None:
         """The offset of the first byte written at that time or later; None where there is none such."""
+        from bisect import bisect_left
+
         found = bisect_left(self.times, milliseconds)
         return self.offsets[found] if found < len(self.offsets) else None
 
