@@ -29,7 +29,7 @@ GROUPS = {
         "*/test_audit.py",
         "*/test_tls.py",
         "*/test_metrics.py",
-        "*/test_oidc*",
+        "*/test_sign_on*",
         "*/test_deploy*",
         "*/test_upgrade*",
         "*/test_task_access.py",
