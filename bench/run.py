@@ -28,6 +28,7 @@ from running import Figure, after_the_end, launcher_memory, log_throughput, many
 from server_http import server_http
 from server_list import server_list
 from server_memory import server_memory
+from server_page import log_search, server_rows, usage_sampling
 from server_throughput import server_followers, server_latency, server_restart, server_throughput
 from slurm import slurm
 
@@ -213,6 +214,9 @@ MEASURES: dict[str, Callable[..., list[Figure]]] = {
     "server-followers": server_followers,
     "server-memory": server_memory,
     "page": page,
+    "server-rows": server_rows,
+    "log-search": log_search,
+    "usage-sampling": usage_sampling,
 }
 
 

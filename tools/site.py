@@ -24,6 +24,7 @@ DOCS = ROOT / "docs"
 BUILD = ROOT / "build" / "docs"
 STAGED = BUILD / "source"
 SITE = BUILD / "html"
+EXAMPLE_SETTINGS = ROOT / "deploy" / "pailot.toml"
 PROJECT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "STYLE.md")
 LINK = re.compile(r"(?<=\]\()(?P<path>[^)\s#]*)(?P<anchor>#[^)\s]*)?(?=\))")
 FENCED = re.compile(r"^(?P<fence>```+)(?P<language>\w*) title=(?P<title>\S+)$", re.MULTILINE)
@@ -159,7 +160,7 @@ def settings() -> Iterator[str]:
 
 def example_settings() -> str:
     """Return a `pailot.toml` with every setting at its default, each commented out."""
-    lines = []
+    lines = ["# Every setting of Pailot, with its default. `python -m tools.site settings` writes this file.", ""]
     for each in SETTINGS:
         value = each.default if each.default is not None else ""
         spelt = json.dumps(list(value) if isinstance(value, tuple) else value) if value != {} else "{}"
@@ -247,5 +248,8 @@ def loaded_from_elsewhere(page: Path) -> list[str]:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["settings"]:
+        EXAMPLE_SETTINGS.write_text(example_settings(), encoding="utf-8")
+        sys.exit(0)
     os.environ.setdefault("COLUMNS", "100")
     sys.exit(build())

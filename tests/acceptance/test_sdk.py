@@ -52,6 +52,19 @@ def test_a_run_to_its_result() -> None:
         pailot.get("demo")
 
 
+def test_logs_are_searched_and_use_is_told() -> None:
+    run = pailot.run(job("echo one; echo Two; echo three"))
+    run.result(SECONDS)
+    assert [(hit.role, hit.index, hit.line, hit.text) for hit in run.search("two")] == [("main", 0, 2, "Two")]
+    assert [hit.text for hit in run.search("^t", regex=True, case=True)] == ["three"]
+    with pytest.raises(pailot.PailotError, match="regular expression"):
+        run.search("(", regex=True)
+    assert list(run.logs(tail=1)) == ["three"]
+    (task,) = run.usage()
+    assert (task["role"], task["index"], task["now"]) == ("main", 0, None)
+    assert task["peak"]["peakMemoryMB"] > 0
+
+
 def test_a_failure_carries_what_is_known() -> None:
     run = pailot.run(job("echo the-cause >&2; exit 9", instances=1))
     with pytest.raises(pailot.JobFailed) as caught:

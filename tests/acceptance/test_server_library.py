@@ -18,7 +18,9 @@ import pytest
 
 import pailot
 from pailot.data.data_sets import DataSets
+from pailot.testing.runs import Home
 
+from ..parts import containers, slurm
 from ..support.http_server import PASSWORD, Answer, Server, job
 from ..support.web_server import WebServer
 
@@ -257,6 +259,26 @@ def test_with_unix_users_no_job_can_change_what_others_read(shelf: Shelf) -> Non
         shutil.rmtree(home, ignore_errors=True)
 
 
+@pytest.mark.parametrize("engine", ["docker", "slurm"])
+def test_a_data_set_on_other_engines(engine: str, tmp_path: Path, shelf: Shelf) -> None:
+    options = {"PAILOT_ALLOWED_ADDRESSES": "127.0.0.1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    options |= containers.docker().environment if engine == "docker" else slurm.cluster().environment
+    with Server(tmp_path / "home", "--engine", engine, "--stop-jobs", **options) as server:
+        assert put(server, data_set(shelf), path="pictures").status == 201
+        tokens = {name: server.user(name) for name in ("ann", "bob")}
+        for name, token in tokens.items():
+            command = "cat p.bin; echo changed 2>/dev/null >p.bin || echo read-only"
+            text = using("look", "pictures", command=command).replace("uri: debian", f"uri: {containers.IMAGE}")
+            told = server.run(text, token)
+            assert told["jobStatus"]["state"] == "SUCCEEDED", server.get(f"/jobs/{name}~look/record", token).json["reason"]
+            said = printed(server, f"{name}~look", token)
+            assert said.startswith("a thousand pictures\n")
+            assert engine == "slurm" or said.endswith("read-only\n"), "root may write everywhere on Slurm"
+        assert len(shelf.asked) in ((1,) if engine == "docker" else (1, 2))
+        (content,) = server.get("/library/pictures").json["content"]
+        assert content["state"] == "here"
+
+
 def test_what_no_job_uses_goes_when_there_is_too_much(tmp_path: Path, shelf: Shelf) -> None:
     cache = tmp_path / "cache"
     options = {"PAILOT_DATA_CACHE": str(cache), "PAILOT_DATA_CACHE_MB": "0", "PAILOT_ALLOWED_ADDRESSES": "127.0.0.1"}
@@ -332,6 +354,23 @@ def test_the_library_in_python(server: Server) -> None:
         assert client.library_entry("pythonic@4")["owner"] == "admin"
         client.remove_from_library("pythonic")
         assert list(client.library("pythonic")) == []
+
+
+def test_own_runs_share_a_data_set(shelf: Shelf, tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.environment["PAILOT_DATA_CACHE_MB"] = "0"
+    (home.cwd / "set.yaml").write_text(data_set(shelf))
+    (home.cwd / "job.yaml").write_text(using("look", "pictures", command="cat p.bin"))
+    assert home.pailot("library", "add", "set.yaml").status == 0
+    for _ in range(2):
+        done = home.pailot("run", "job.yaml", "--workdir", "private", "--quiet")
+        assert (done.status, done.out) == (0, "a thousand pictures\n"), done
+    assert len(shelf.asked) == 1
+    told = json.loads(home.pailot("library", "show", "pictures", "--json").out)
+    (content,) = told["content"]
+    assert (content["state"], content["bytes"]) == ("here", 20)
+    assert home.pailot("gc").status == 0
+    assert not Path(content["path"]).exists()
 
 
 def test_many_readers_and_writers_at_once(server: Server) -> None:

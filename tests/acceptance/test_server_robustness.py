@@ -20,9 +20,8 @@ from pailot.install_lines import install_line
 from pailot.problem import MOST_SHOWN
 from pailot.store.server import ServerStore
 from pailot.testing.runs import PATIENCE, wait_for
-from tests.postgres import Postgres
 from tests.support.growing_jobs import FAMILIES
-from tests.unit.protocol.families import FAMILIES
+from tests.support.postgres import Postgres
 
 from ..support.http_server import PASSWORD, Server, job
 

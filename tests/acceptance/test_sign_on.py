@@ -28,7 +28,7 @@ from tests.parts.oidc import (
     unsigned,
 )
 
-from .http_server import PASSWORD, Server
+from ..support.http_server import PASSWORD, Server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.http_server import Server
-from tests.acceptance.runs import PATIENCE
+from pailot.testing.runs import PATIENCE
 from tests.acceptance.test_sign_on import RETURN, address_in, settings
 from tests.parts.oidc import RealProvider
+from tests.support.http_server import Server
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the page is not tested in a browser; enable that with: make browser"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
 from pailot.library import Library, LibraryError
+from pailot.library.places import write_index
 
 from ..support.web_server import WebServer
 
@@ -106,3 +108,53 @@ def test_a_folder_that_cannot_be_made_is_said_and_nothing_stays_behind(tmp_path:
     with pytest.raises(OSError, match="exists"):
         own.add("greeter", GREETER)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home"]
+
+
+def test_versions_in_folders(tmp_path: Path) -> None:
+    own = library(tmp_path)
+    for version in (2, 10):
+        own.add("set", f"name: set\ntype: data\nversion: {version}\n", version=str(version))
+    assert [(file.name, file.version) for file in own.files()] == [("set", "10"), ("set", "2")]
+    newest = own.find("set")
+    assert newest is not None
+    assert newest[1].endswith("/set@10.yaml")
+    assert own.find("set@2") == ("name: set\ntype: data\nversion: 2\n", f"{own.home}/set@2.yaml")
+    assert own.find("set@3") is None
+    own.add("set", "name: set\ntype: data\nversion: 7\n")
+    assert own.find("set@7") == ("name: set\ntype: data\nversion: 7\n", f"{own.home}/set.yaml")
+    for reference in ("../set", "set@../x", "set/x", "set@"):
+        assert own.find(reference) is None
+        with pytest.raises(LibraryError, match="there is no"):
+            own.remove(reference)
+    assert own.remove("set@2").endswith("/set@2.yaml")
+
+
+def test_a_url_is_listed_by_its_index(tmp_path: Path) -> None:
+    folder = tmp_path / "shelf"
+    folder.mkdir()
+    (folder / "set@1.yaml").write_text("name: set\ntype: data\nversion: 1\nsize: 2 kB\n")
+    (folder / "set@12.yaml").write_text("name: set\ntype: data\nversion: 12\n")
+    assert write_index(str(folder)) == (str(folder / "index.yaml"), 2)
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        file = folder / unquote(request.path).lstrip("/")
+        request.send_response(200 if file.is_file() else 404)
+        request.end_headers()
+        request.wfile.write(file.read_bytes() if file.is_file() else b"")
+
+    server = WebServer(answer)
+    try:
+        shared = library(tmp_path, f"http://{server.host}")
+        listed = shared.index(f"http://{server.host}")
+        assert listed is not None
+        assert [(each.name, each.version, each.size) for each in listed] == [("set", "1", 2000), ("set", "12", None)]
+        found = shared.find("set")
+        assert found is not None
+        assert found[1] == f"http://{server.host}/set@12.yaml"
+        assert shared.find("set@1") == ((folder / "set@1.yaml").read_text(), f"http://{server.host}/set@1.yaml")
+        assert shared.find("set@2") is None
+        (folder / "index.yaml").write_text("name: no list\n")
+        with pytest.raises(LibraryError, match="should be a list"):
+            library(tmp_path / "other", f"http://{server.host}").index(f"http://{server.host}")
+    finally:
+        server.close()

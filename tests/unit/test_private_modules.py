@@ -10,6 +10,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "pailot"
 HELLO = Path(__file__).parents[2] / "examples" / "hello" / "job.yaml"
 USED = {
+    "_ctypes": "runtime/processes.py",
     "_md5": "planning/quick_md5.py",
     "_socket": "runtime/quick_socket.py",
     "_sqlite3": "store/index.py",
@@ -24,7 +25,7 @@ def uses(tree: ast.Module) -> list[tuple[str, bool]]:
         id(node)
         for each in ast.walk(tree)
         if isinstance(each, ast.Try)
-        and any(isinstance(handler.type, ast.Name) and handler.type.id == "ImportError" for handler in each.handlers)
+        and any("ImportError" in ast.unparse(handler.type) for handler in each.handlers if handler.type)
         for node in each.body
     }
     found = []
@@ -50,7 +51,7 @@ import builtins, sys
 ordinary = builtins.__import__
 refused = set()
 def without(name, globals=None, *rest):
-    if name in ("_md5", "_socket", "_sqlite3") and (globals or {}).get("__name__", "").startswith("pailot"):
+    if name in ("_ctypes", "_md5", "_socket", "_sqlite3") and (globals or {}).get("__name__", "").startswith("pailot"):
         refused.add(name)
         raise ImportError(name)
     return ordinary(name, globals, *rest)
@@ -68,7 +69,7 @@ def test_a_job_runs_on_a_python_that_has_none_of_them(tmp_path: Path) -> None:
         [sys.executable, "-c", WITHOUT, "run", str(HELLO), "--quiet"],
         capture_output=True, text=True, check=False, cwd=tmp_path, env=environment,
     )  # fmt: skip
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "_md5 _socket _sqlite3"), done
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "_ctypes _md5 _socket _sqlite3"), done
     listed = subprocess.run(
         [sys.executable, "-m", "pailot", "ps", "--all"], capture_output=True, text=True, check=True, cwd=tmp_path, env=environment
     )

@@ -10,11 +10,12 @@ come first, and no name of theirs can be taken.
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 import time
 
 from ..library.entries import JOB, Entry, describe, read_entry
-from ..library.places import Library, LibraryError
+from ..library.places import Library, LibraryError, read_place
 from ..planning.plugins import exists as is_plugin
 from ..protocol.references import is_reference, newest, split, version_order
 from ..protocol.yaml import YamlError, parse
@@ -94,6 +95,8 @@ class TeamLibrary:
             raise BadSetting(f"library_writers: should be {ADMINS} or {USERS}, is '{self._writers}'")
         self._lock = threading.RLock()
         """Held while something is checked and then changed."""
+        self._described: dict[str, tuple[tuple[int, int, int], Entry]] = {}
+        """What files of the folders say of themselves, and how these looked then."""
         self._texts = store.library.texts()
         self._rows: dict[str, dict[str, LibraryRow]] = {}
         for row in store.library.all():
@@ -261,12 +264,15 @@ class TeamLibrary:
         """What the folders of the settings hold. What hides behind a URL is found by name, and not listed here."""
         for file in self.folders.files():
             try:
-                found = self.folders.find(f"{file.name}@{file.version}" if file.version else file.name)
-            except LibraryError:
-                continue
-            if found is not None:
-                entry = describe(_root(found[0]), file.name)
-                yield Kept(entry.replace(version=file.version or entry.version), FOLDER)
+                seen = os.stat(file.file)
+                look = seen.st_mtime_ns, seen.st_size, seen.st_ino
+                known = self._described.get(file.file)
+                if known is None or known[0] != look:
+                    entry = describe(_root(read_place(file.file)), file.name)
+                    known = self._described[file.file] = look, entry.replace(version=file.version or entry.version)
+            except (OSError, LibraryError):
+                continue  # it went away, or is not for us
+            yield Kept(known[1], FOLDER)
 
 
 class Finder:

@@ -39,8 +39,8 @@ class Predecessor(Value):
     def ended(self, state: str, reason: str = "") -> Predecessor:
         return self.replace(state=state, reason=reason)
 
-    def to_json(self) -> dict[str, Any]:
-        told = {"id": self.id, "name": self.name, "on": self.on}
+    def to_json(self) -> dict[str, object]:
+        told: dict[str, object] = {"id": self.id, "name": self.name, "on": self.on}
         return {**told, "state": self.state, "reason": self.reason} if self.is_over else told
 
     @classmethod

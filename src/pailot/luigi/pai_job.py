@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def slot_to_dict(o: Any) -> dict[str, Any]:
+def slot_to_dict(o: Any) -> dict[str, object]:
     """What of an object's slots is set; for `json.dumps(job, default=slot_to_dict)`."""
     return {key: getattr(o, key) for key in o.__slots__ if not key.startswith("__") and getattr(o, key, None) is not None}
 

@@ -263,11 +263,11 @@ def ended(state: str, reason: str) -> Event:
     return Event(time(), ENDED, {"state": state, "reason": reason})
 
 
-def _details_of_end(end: TaskRecord | None) -> dict[str, Any]:
+def _details_of_end(end: TaskRecord | None) -> dict[str, object]:
     """What the journal says of the end of a task, beside the task itself."""
     if end is None:
         return {}
-    told = {
+    told: dict[str, object] = {
         "outcome": end.outcome, "exitCode": end.exit_code, "signal": end.signal, "reason": end.reason,
         "class": end.exit_class, "outOfMemory": end.out_of_memory, "lastLines": list(end.last_lines), "started": end.started,
         "ended": end.ended,
@@ -275,7 +275,7 @@ def _details_of_end(end: TaskRecord | None) -> dict[str, Any]:
     return told if end.attempt is None else {**told, "taskAttempt": end.attempt}
 
 
-def ended_try(end: TaskRecord) -> dict[str, Any]:
+def ended_try(end: TaskRecord) -> dict[str, object]:
     """What the journal says, in the retry that follows, of the attempt of a task that has failed."""
     return {"exitCode": end.exit_code, "signal": end.signal, "started": end.started, "ended": end.ended}
 

@@ -37,7 +37,7 @@ class Callback(_Part):
     commands: str | Sequence[str]
     failure_policy: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return _filled(event=self.event, commands=listed(self.commands), failurePolicy=self.failure_policy)
 
 
@@ -48,7 +48,7 @@ class Auth(_Part):
     password: str
     registry: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return _filled(username=self.username, password=self.password, registryuri=self.registry)
 
     def __repr__(self) -> str:
@@ -70,7 +70,7 @@ class Prerequisite(_Part):
     more: Mapping[str, Any] = {}
     _type = "data"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         uri = self.uri if self.uri is None or isinstance(self.uri, str) else list(self.uri)
         return {
             "name": self.name,
@@ -111,7 +111,7 @@ class DockerImage(Prerequisite):
     auth: Auth | None = None
     _type = "dockerimage"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {**super().to_dict(), **_filled(auth=self.auth.to_dict() if self.auth else None)}
 
 
@@ -138,7 +138,7 @@ class TaskRole(_Part):
     output: Output | str | None = None
     prerequisites: Sequence[Prerequisite | str] = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The role as in the file; the image's name is filled in by the job."""
         options = _filled(shmMB=self.shm_mb, infiniband=self.infiniband)
         completion = _filled(minFailedInstances=self.min_failed, minSucceededInstances=self.min_succeeded)
@@ -166,7 +166,7 @@ class Deployment(_Part):
     pre_commands: Mapping[str, Sequence[str]] = {}
     post_commands: Mapping[str, Sequence[str]] = {}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         roles = dict.fromkeys([*self.pre_commands, *self.post_commands])
         return {
             "name": self.name,
@@ -180,7 +180,7 @@ class Deployment(_Part):
         }
 
 
-def collect(roles: Mapping[str, TaskRole], prerequisites: Sequence[Prerequisite]) -> tuple[list[Prerequisite], dict[str, Any]]:
+def collect(roles: Mapping[str, TaskRole], prerequisites: Sequence[Prerequisite]) -> tuple[list[Prerequisite], dict[str, object]]:
     """All prerequisites of a job, those that its roles bring along added, and the roles as in the file."""
     found: dict[tuple[str, str], Prerequisite] = {}
     extra: list[Prerequisite] = []
@@ -199,10 +199,10 @@ def collect(roles: Mapping[str, TaskRole], prerequisites: Sequence[Prerequisite]
             if isinstance(part, Prerequisite):
                 add(part)
     images = {each.uri: each.name for (kind, _), each in found.items() if kind == "dockerimage"}
-    written = {}
+    written: dict[str, object] = {}
     for name, role in roles.items():
         node = role.to_dict()
-        wanted = node["dockerImage"]
+        wanted = str(node["dockerImage"])
         if ("dockerimage", wanted) not in found:
             if wanted not in images:
                 images[wanted] = f"image{len(images) + 1}" if images else "image"
@@ -220,5 +220,5 @@ def _name(part: Prerequisite | str | None) -> str | None:
     return part.name if isinstance(part, Prerequisite) else part
 
 
-def _filled(**keys: Any) -> dict[str, Any]:
+def _filled(**keys: Any) -> dict[str, object]:
     return {key: value for key, value in keys.items() if value is not None}

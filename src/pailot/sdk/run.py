@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Generator, Iterator, Mapping
     from typing import Any, Literal
 
+    from ..runfolder.log_search import Hit
     from ..views.base import View
     from .job import Job
 
@@ -168,13 +169,42 @@ class Run:
         stream: Stream = "all",
         attempt: int | None = None,
         task_attempt: int | None = None,
+        tail: int | None = None,
     ) -> Logs:
         """What tasks printed, as lines: `for line in run.logs("worker", 0, follow=True)`, or `async for`.
 
         `attempt` is that of the job (0 is the first; by default the latest, and all of them with `follow`), `task_attempt` that
-        of the task in it (by default all).
+        of the task in it (by default all). `tail` is how many of the last lines of the latest attempt of each task are wanted.
         """
-        return Logs(self.view, Which(role, index, stream, attempt, task_attempt), follow)
+        return Logs(self.view, Which(role, index, stream, attempt, task_attempt, tail=tail), follow)
+
+    def search(
+        self,
+        pattern: str,
+        *,
+        regex: bool = False,
+        case: bool = False,
+        role: str | None = None,
+        index: int | None = None,
+        limit: int = 1_000,
+    ) -> list[Hit]:
+        """Lines that hold a text, of all tasks and attempts.
+
+        Each has `role`, `index`, `attempt`, `task_attempt`, `line`, `at` and `text`.
+        With `regex` it is a regular expression; with `case`, large and small letters are different. At most `limit` lines.
+        Raises PailotError for an expression that cannot be read.
+        """
+        from ..runfolder.log_search import Hit, Wanted
+
+        found = self.view.search(Wanted(pattern, regex, case, role, index), limit)
+        return [each for each in found if isinstance(each, Hit)]
+
+    def usage(self) -> list[dict[str, Any]]:
+        """What each task uses now (`now`), its peaks (`peak`) and what it asked for (`asked`), as `pailot top --json` prints it.
+
+        Empty where that is not known, as on the engine `openpai`.
+        """
+        return self.view.usage()
 
     def events(self) -> Iterator[Event]:
         """What happened so far, then what happens, until the run is over."""

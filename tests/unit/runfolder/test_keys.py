@@ -23,6 +23,8 @@ OTHERS = {
     "engines/slurm/unshared/home.py": "what travels to Slurm's driver: likewise",
     "protocol/yaml/load.py": "another function of that name",
     "runtime/folder_copy/receiver.py": "orders to Slurm's driver",
+    "runtime/kubernetes/pod.py": "peers.json, and what the first process of a pod tells the engine's driver",
+    "runtime/kubernetes/show.py": "likewise",
     "runtime/slurm/driver.py": "likewise, and what it tells in return",
     "runtime/slurm/step.py": "the addresses of the tasks, by their names: no keys",
     "runtime/slurm/unshared/fetch.py": "the mirror's own files, outside of the folder",

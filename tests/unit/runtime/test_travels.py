@@ -69,10 +69,11 @@ import {", ".join(f"pailot.{name}" for name in OURS)}
 print(*(set(sys.modules) - before))
 """
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()) - {"__future__", "errno", "binascii", "time"} == {
+    assert set(done.stdout.split()) - {"__future__", "errno", "binascii", "time", "struct", "_struct", "bisect", "_bisect"} == {
         "pailot",
         "pailot.runfolder",
         "pailot.runfolder.layout",
+        "pailot.runfolder.log_index",
         "pailot.runtime",
         "pailot.values",
         *(f"pailot.{name}" for name in OURS),

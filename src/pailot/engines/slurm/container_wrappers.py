@@ -60,23 +60,31 @@ def see(view: MlFolders, wrapper: tuple[str, ...], setting: str) -> SeenChannels
     return SeenChannels(view.variables(inside=False), ("bash", "-c", _WITH_ML, "bash", *places, "--", *inside, "--"))
 
 
-def wrappers(plan: Plan, setting: str, attempt_folder: str, checkpoints: str, more: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """For each role the words before bash; none where no runtime is configured. `more` folders are seen inside, too."""
+def wrappers(
+    plan: Plan, setting: str, attempt_folder: str, checkpoints: str, more: Iterable[str], read_only: Iterable[str] = ()
+) -> dict[str, tuple[str, ...]]:
+    """For each role the words before bash; none where no runtime is configured.
+
+    `more` folders are seen inside, too, and those in `read_only` for reading.
+    """
     if not setting:
         return {}
     folders = list(dict.fromkeys([attempt_folder, checkpoints, *more]))
-    return {role.name: _wrapper(role, setting, folders) for role in plan.roles.values()}
+    shown = [folder for folder in dict.fromkeys(read_only) if not folder.startswith(tuple(f"{each}/" for each in folders))]
+    return {role.name: _wrapper(role, setting, folders, shown) for role in plan.roles.values()}
 
 
-def _wrapper(role: RolePlan, setting: str, folders: list[str]) -> tuple[str, ...]:
+def _wrapper(role: RolePlan, setting: str, folders: list[str], read_only: list[str]) -> tuple[str, ...]:
     image = role.image.uri
     gpu = bool(role.resources.gpu)
     if setting in ("apptainer", "singularity"):
         binds = [word for folder in folders for word in ("--bind", folder)]
+        binds += [word for folder in read_only for word in ("--bind", f"{folder}:{folder}:ro")]
         source = image if "://" in image or image.startswith("/") else f"docker://{image}"
         return (setting, "exec", *(("--nv",) if gpu else ()), *binds, source)
     if setting in ("podman", "docker"):
         mounts = [word for folder in folders for word in ("--volume", f"{folder}:{folder}")]
+        mounts += [word for folder in read_only for word in ("--volume", f"{folder}:{folder}:ro")]
         user = ("--userns=keep-id",) if setting == "podman" else ()
         devices = (("--device", "nvidia.com/gpu=all") if setting == "podman" else ("--gpus", "all")) if gpu else ()
         alike = ("--rm", "--interactive", "--network=host", "--pid=host", "--ipc=host", *user, *devices, *mounts)

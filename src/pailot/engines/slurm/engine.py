@@ -177,7 +177,8 @@ class SlurmEngine(Engine):
             )
             shown = yield from self._fill_channels(attempt, own, stopped)
         container = self.settings["slurm_container"]
-        around = wrappers(plan, container, attempt.folder, attempt.checkpoints, [*works, *(path for path, _ in shown)])
+        fetched = [os.path.dirname(path) for paths in provided.values() for path in paths.values()]
+        around = wrappers(plan, container, attempt.folder, attempt.checkpoints, [*works, *(path for path, _ in shown)], fetched)
         seen = {task: see(view, around.get(task[0], ()), container) for task, view in own.items()}
         made = payload.build(attempt, asked.components, places, provided, around, seen=seen)
         public, private = private_part.split(made, attempt)

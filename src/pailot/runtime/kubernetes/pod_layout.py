@@ -5,7 +5,7 @@ from __future__ import annotations
 ROOT = "/pailot"
 GIVEN = f"{ROOT}/given"
 """What came along, read-only: our code, the payload, the job's files."""
-CODE, PAYLOAD, FILES = "code.zip", "payload.json.gz", "files.tgz"
+CODE, PAYLOAD, FILES = "code.zip", "payload", "files.tgz"
 TOLD = f"{ROOT}/told"
 """The annotations of the pod, each as a file that follows it."""
 RUN = f"{ROOT}/run"

@@ -78,9 +78,9 @@ async def _entry(request: Request) -> Response:
 @routes("POST", "/library/validate", limit="check", body=_FILE, body_kinds=_KINDS, shape=_CHECKED)
 async def validate_entry(request: Request) -> Response:
     """Everything that is wrong with a file for the library; nothing is kept."""
-    text = await request.text()
+    caller, text, team = request.caller.must(), await request.text(4 * MOST_CHARACTERS), request.site.team
     try:
-        entry = await request.site.call(request.site.team.library.check, text)
+        entry = await team.reading.read(caller.name, lambda: team.library.check(text))
     except InvalidJob as error:
         problems = [each.to_marks() for each in error.problems]
         return json_response({"problems": problems, "name": None, "version": None, "type": None})
