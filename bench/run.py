@@ -213,10 +213,10 @@ MEASURES: dict[str, Callable[..., list[Figure]]] = {
     "server-restart": server_restart,
     "server-followers": server_followers,
     "server-memory": server_memory,
-    "page": page,
     "server-rows": server_rows,
     "log-search": log_search,
     "usage-sampling": usage_sampling,
+    "page": page,
 }
 
 

@@ -80,6 +80,15 @@ class Attempt(Value):
     """What every process that stands for a task keeps open beside its own: the lock of the run."""
 
 
+class Finding(Value):
+    """One thing that an engine finds about where its tasks run, for `pailot doctor -e`."""
+
+    name: str
+    is_fine: bool
+    text: str
+    advice: str = ""
+
+
 class EngineError(PailotError):
     """An engine cannot do what it is asked; the message says why and what to do."""
 
@@ -134,6 +143,17 @@ class Engine:
     @classmethod
     def check(cls) -> None:
         """Raise an EngineError where this engine cannot be used, and say what to do."""
+
+    @classmethod
+    def examine(cls) -> Sequence[Finding]:
+        """Look at all that this engine needs, for `pailot doctor -e`; an EngineError is a finding, too."""
+        cls.check()
+        return (Finding(cls.name, True, "it can be used here"),)
+
+    @classmethod
+    def needed_rights(cls) -> str:
+        """What an administrator has to allow, as a document for a program of theirs; empty where nothing is needed."""
+        return ""
 
     @classmethod
     def dependency(cls, ends: Sequence[tuple[str, bool]]) -> str:  # noqa: ARG003  # of those that have such a line
@@ -207,8 +227,11 @@ class Engine:
 
     # For the user
 
-    def preview(self, plan: Plan) -> str:
-        """What the engine asks others for, as text, for `pailot plan`; empty where it asks nothing."""
+    def preview(self, plan: Plan, hidden: Sequence[str] = ()) -> str:
+        """What the engine asks others for, as text, for `pailot plan`; empty where it asks nothing.
+
+        The texts in `hidden` are masked in it by the caller; an engine that packs or encodes them leaves them out itself.
+        """
         return ""
 
     def shell_prefix(self, task_folder: str, *, terminal: bool) -> list[str]:

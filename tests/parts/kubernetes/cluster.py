@@ -316,6 +316,8 @@ class Cluster:
                 authorization_mode="Node,RBAC",
                 enable_admission_plugins="NodeRestriction",
                 allow_privileged=True,
+                default_not_ready_toleration_seconds=5,
+                default_unreachable_toleration_seconds=5,
                 enable_aggregator_routing=True,
                 tls_cert_file=pki / "apiserver.crt",
                 tls_private_key_file=pki / "apiserver.key",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...client.errors import Denied, NotFound
+from ...engines.registry import load
 from ...errors import PailotError
 from ...userruns.doctor import BAD, NOTE, Check, checks
 from ...userruns.doctor import OK as FINE
@@ -21,12 +22,22 @@ _SIGNS = {"ok": "ok  ", "note": "note", "bad": "BAD "}
 
 def configure(parser: ArgumentParser) -> None:
     add_server_option(parser)
+    parser.add_argument("-e", "--engine", metavar="ENGINE", help="look at what this engine needs, and at nothing else")
+    parser.add_argument("--yaml", action="store_true", help="with -e: print the rights that it needs, for an administrator")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: Namespace) -> int:
+    if args.yaml:
+        if args.engine is None:
+            raise PailotError("--yaml: of which engine? name it with -e")
+        text = load(args.engine).needed_rights()
+        if not text:
+            raise PailotError(f"--yaml: the engine {args.engine} needs no rights that an administrator gives")
+        print(text, end="")
+        return OK
     found = []
-    for check in (*checks(), *_server(args)):
+    for check in _engine(args.engine) if args.engine is not None else (*checks(), *_server(args)):
         found.append(check)
         if not args.json:
             print(f"{_SIGNS[check.status]}  {check.name}: {check.text}", flush=True)
@@ -35,6 +46,16 @@ def run(args: Namespace) -> int:
     if args.json:
         print_json([{key: getattr(check, key) for key in ("name", "status", "text", "advice")} for check in found])
     return FAILED if any(check.status == BAD for check in found) else OK
+
+
+def _engine(name: str) -> Iterator[Check]:
+    engine = load(name)
+    try:
+        for each in engine.examine():
+            status = FINE if each.is_fine and not each.advice else NOTE if each.is_fine else BAD
+            yield Check(each.name, status, each.text, each.advice)
+    except PailotError as error:
+        yield Check(name, BAD, str(error))
 
 
 def _server(args: Namespace) -> Iterator[Check]:

@@ -51,7 +51,7 @@ def run(args: Namespace) -> int:
         print(json.dumps(_json(made, args.role, args.index, mask), indent=2, ensure_ascii=False))
         return OK
     print_problems(made.warnings, sys.stderr)
-    text = engine.preview(made) if engine is not None else ""
+    text = engine.preview(made, hidden_in_records(job)) if engine is not None else ""
     if text:
         print(mask(text) if mask else text, end="")
         return OK

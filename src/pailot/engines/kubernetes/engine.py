@@ -6,6 +6,7 @@ value only: any number of drivers does no harm. Pods go on without any. `kuberne
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -25,25 +26,26 @@ from ...runfolder.records import Placement, StopRecord, TaskRecord
 from ...runfolder.stop_reason import claim_stop
 from ...runtime.kubernetes import pod_layout
 from ...settings import Settings
-from ..contract import Attempt, Engine, EngineError, Unreachable
+from ..contract import Attempt, Engine, EngineError
 from ..observation import ENDED, LOST, Observation, Observed
 from ..observation import RUNNING as TASK_RUNS
 from ..preparation.code_folder import bring_files
 from ..traits import KUBERNETES
 from . import choices as chosen
 from . import code_zip, objects, told
-from .cluster import BATCH, Cluster
+from .cluster import BATCH, ApiError, Cluster
 from .follower import Away, Brought, Grown, Mirror, PodChanged, PodGone, Pods, Watcher
-from .reasons import HOPELESS, NOT_STARTED, PodSeen, pod_seen
+from .reasons import HOPELESS, NOT_STARTED, PodSeen, ended_indexes, pod_seen, why_no_pods
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, TypeVar
 
     from ...planning import Plan
     from ...values import Value
-    from ..contract import EngineContext, Steps
+    from ..contract import EngineContext, Finding, Steps
 
     Answer = TypeVar("Answer")
 
@@ -51,6 +53,8 @@ FORCE_SECONDS = 45.0
 """How long after its grace a pod that was ordered to stop may stay silent."""
 LOOK_SECONDS = 20.0
 """How long a look at a run without a driver may take to bring what is new."""
+MISSING_SECONDS = 5.0
+"""How long pods may be missing before it is asked why."""
 PREFIX = pod_layout.PREFIX
 
 
@@ -94,6 +98,9 @@ class KubernetesEngine(Engine):
         self.stopping = ""
         self.peers_told = False
         self.said = ""
+        self.ask_at = 0.0
+        self.lost: list[_Task] = []
+        """Tasks whose pods are gone for good."""
         self.force_at: float | None = None
         self.timers: list[threading.Timer] = []
         self.first_task_began = None
@@ -103,6 +110,18 @@ class KubernetesEngine(Engine):
         settings = Settings()
         chosen.read(settings)
         Cluster.of_settings(settings).check()
+
+    @classmethod
+    def examine(cls) -> Sequence[Finding]:
+        from .rights import findings
+
+        return list(findings())
+
+    @classmethod
+    def needed_rights(cls) -> str:
+        from .rights import role
+
+        return role(Cluster.of_settings(Settings()).namespace)
 
     # Starting
 
@@ -123,7 +142,11 @@ class KubernetesEngine(Engine):
         self._take_record(record)
         cluster = self._cluster
         if not record.created:
-            yield from self._beside(lambda: self._create(attempt, cluster))
+            try:
+                yield from self._beside(lambda: self._create(attempt, cluster))
+            except BaseException:
+                self._give_up(quietly=True)
+                raise
             write_record(os.path.join(attempt.folder, layout.KUBERNETES), record.replace(created=True).to_json(), durable=False)
             self._say(f"made {self.names.job(0)} in namespace {cluster.namespace}")
         self._follow()
@@ -132,6 +155,7 @@ class KubernetesEngine(Engine):
                 self._give_up()
                 raise EngineError("stopped before all of its tasks had begun")
             self._check_refused()
+            yield from self._ask_for_missing()
             yield time.monotonic() + 1.0
             self._drain()
             self._take()
@@ -266,11 +290,54 @@ class KubernetesEngine(Engine):
                 self._give_up()
                 raise EngineError(f"{task.role}:{task.index}: {pod.waits}")
 
-    def _give_up(self) -> None:
+    def _ask_for_missing(self) -> Steps[None]:
+        """Why there are no pods yet: a quota may be used up, or a rule of the cluster may refuse them."""
+        now = time.monotonic()
+        self.ask_at = self.ask_at or now + MISSING_SECONDS
+        missing = sorted({task.number for task in self.tasks.values() if task.pod is None and not task.ended})
+        if not missing or now < self.ask_at:
+            return
+        self.ask_at = now + MISSING_SECONDS
+        cluster, name = self._cluster, self.names.job(missing[0])
+
+        def ask() -> str:
+            self._find_lost(cluster, missing)
+            try:
+                found = cluster.get(cluster.path("events"), fieldSelector=f"involvedObject.kind=Job,involvedObject.name={name}")
+            except PailotError:
+                return ""  # without the right to read events the reason stays unknown
+            return why_no_pods(found.get("items") or [])
+
+        words = yield from self._beside(ask)
+        self._end_lost()
+        self._say(words and f"{name} waits: {words}")
+
+    def _find_lost(self, cluster: Cluster, numbers: Sequence[int]) -> None:
+        """A task without a pod waits for one, unless its pod has ended before, or its Job is gone: then it is lost."""
+        for number in numbers:
+            try:
+                job = cluster.get(cluster.path("jobs", self.names.job(number), BATCH))
+            except ApiError as error:
+                if error.status != 404:
+                    return
+                job = None
+            without = [task for task in self.tasks.values() if task.number == number and task.pod is None and not task.ended]
+            over = None if job is None else ended_indexes(job)
+            for task in without:
+                if over is None or task.index in over:
+                    self.lost.append(task)
+
+    def _end_lost(self) -> None:
+        found, self.lost = self.lost, []
+        for task in found:
+            if task.pod is None and not task.ended:
+                self._end(task, TaskRecord("lost", reason="its pod was deleted, and left no record"))
+
+    def _give_up(self, *, quietly: bool = False) -> None:
         """Nothing of the attempt is to go on."""
         self._quiet()
-        self._delete()
-        self.tasks = {}
+        self._delete(quietly=quietly)
+        self.tasks, self.ends = {}, []
 
     def _write_placement(self, plan: Plan) -> None:
         ports = {
@@ -518,13 +585,14 @@ class KubernetesEngine(Engine):
         for timer in self.timers:
             timer.cancel()
 
-    def _delete(self) -> None:
+    def _delete(self, *, quietly: bool = False) -> None:
         """The first Job owns all the rest."""
         try:
             for number in sorted({task.number for task in self.tasks.values()}):
                 self._cluster.delete(self._cluster.path("jobs", self.names.job(number), BATCH))
         except PailotError as error:
-            self._say(f"what the job has made in the cluster stays for a week: {error}")
+            if not quietly:
+                self._say(f"what the job has made in the cluster stays for a week: {error}")
         finally:
             self._cluster.close()
 
@@ -539,37 +607,54 @@ class KubernetesEngine(Engine):
         if record is None or not record.created:
             killed = Verdict(FAILED, "its launcher was killed before the cluster had taken the job")
             return Observation(WAITING, outcome=Outcome("platform", killed))
-        self._take_record(record)
         try:
+            self._take_record(record)
             items, _ = self._cluster.listed(self._cluster.path("pods"), self.names.selector)
-        except Unreachable:
+        except PailotError:  # the cluster is away, or we may not look at it
             return Observation(UNKNOWN, self._observed())
         pods = [seen for seen in map(pod_seen, items) if seen is not None]
         for pod in pods:
             task = self.tasks.get((pod.role, pod.index))
             if task is not None:
                 task.pod = pod
-        self._look_once()
-        outcome = self._outcome(record)
-        over = all(task.ended for task in self.tasks.values())
-        if outcome is not None and not over and not self.stopping:
-            grace = json.dumps({"why": COMPLETED, "grace": _grace(folder)})
-            for task in self.tasks.values():
-                if not task.ended and task.pod is not None:
-                    self._cluster.set_annotation(self._cluster.path("pods", task.pod.name), f"{PREFIX}{pod_layout.ORDER}", grace)
+        try:
+            self._look_once()
+            outcome = self._outcome(record)
+            over = all(task.ended for task in self.tasks.values())
+            self._order_without_driver(decided=outcome is not None and not self.stopping)
+        except PailotError:
+            return Observation(UNKNOWN, self._observed())
         begun = any(task.claimed or (task.pod is not None and task.pod.is_up) for task in self.tasks.values())
         return Observation(RUNNING if begun or over else WAITING, self._observed(), outcome if over else None)
+
+    def _order_without_driver(self, *, decided: bool) -> None:
+        """What a driver would order: that tasks begin together, and that they stop once the job is decided."""
+        alive = [task.pod for task in self.tasks.values() if task.pod is not None and not task.ended]
+        addresses = [task.pod.address if task.pod is not None else "" for task in self.tasks.values()]
+        orders = {}
+        if len(addresses) > 1 and all(addresses) and not any(task.claimed for task in self.tasks.values()):
+            orders[pod_layout.PEERS] = json.dumps(addresses)
+        if decided:
+            orders[pod_layout.ORDER] = json.dumps({"why": COMPLETED, "grace": _grace(self.folder)})
+        for pod in alive:
+            for name, value in orders.items():
+                self._cluster.set_annotation(self._cluster.path("pods", pod.name), f"{PREFIX}{name}", value)
 
     def _look_once(self) -> None:
         """Bring what is new, of all pods at once, and note what has ended."""
         until = time.monotonic() + LOOK_SECONDS
+        self._find_lost(
+            self._cluster, sorted({task.number for task in self.tasks.values() if task.pod is None and not task.ended})
+        )
+        self._end_lost()
         for task in self.tasks.values():
             if task.ended:
                 continue
             pod = task.pod
-            if pod is None or pod.is_cut_off:
-                words = "its pod is gone, and left no record" if pod is None else f"{pod.lost} ({pod.node})"
-                self._end(task, TaskRecord("lost", reason=words))
+            if pod is None:
+                continue
+            if pod.is_cut_off:
+                self._end(task, TaskRecord("lost", reason=f"{pod.lost} ({pod.node})"))
             elif pod.is_up or pod.is_over:
                 task.mirror = Mirror(self._cluster, pod, task.role, task.folder, self._teller(), once=not pod.is_over)
                 if pod.is_over:
@@ -621,11 +706,34 @@ class KubernetesEngine(Engine):
 
     # For the user
 
-    def preview(self, plan: Plan) -> str:
+    def preview(self, plan: Plan, hidden: Sequence[str] = ()) -> str:
         """The objects as they would be made, ready for `kubectl apply`; what is secret is left out."""
         from .preview import preview
 
-        return preview(plan, chosen.read(self.settings))
+        return preview(plan, chosen.read(self.settings), hidden)
+
+    def shell_prefix(self, task_folder: str, *, terminal: bool) -> list[str]:
+        """A program of ours stands between the terminal and the pod."""
+        import sys
+
+        more = ["--terminal"] if terminal else []
+        return [sys.executable, "-P", "-m", "pailot.engines.kubernetes.shell", *more, task_folder, "--"]
+
+    @classmethod
+    def listening(cls, task_folder: str) -> set[int]:
+        from .task_pod import find
+
+        found = find(task_folder)
+        return found.listening() if found is not None else set()
+
+    @classmethod
+    def dial(cls, task_folder: str, host: str, port: int, seconds: float) -> socket.socket:  # noqa: ARG003  # by the API alone
+        from .task_pod import find
+
+        found = find(task_folder)
+        if found is None:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "its pod is not running")
+        return found.dial(port, seconds)
 
 
 class _Orders(threading.Thread):

@@ -14,8 +14,7 @@ from base64 import b64encode
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from http.client import HTTPConnection
-    from typing import BinaryIO
+    from http.client import HTTPConnection, HTTPResponse
 
     from ..contract import EngineError
 
@@ -30,12 +29,13 @@ LARGEST = 64 << 20
 class ExecStream:
     """One such connection. Reading waits for at most the timeout of its socket; one thread at a time may use it."""
 
-    def __init__(self, connection: HTTPConnection, stream: BinaryIO, way: socket.socket) -> None:
-        self.connection, self._stream, self.socket = connection, stream, way
+    def __init__(self, connection: HTTPConnection, way: socket.socket, came: bytes) -> None:
+        self.connection, self.socket, self._came = connection, way, came
         self.exit_code: int | None = None
         """How the command has ended, once that is known."""
         self.problem = ""
         self._kind = STATUS
+        self._back: tuple[int, bytes] | None = None
 
     @classmethod
     def opened(cls, connection: HTTPConnection, path: str, problem: Callable[[int, bytes], EngineError]) -> ExecStream:
@@ -55,14 +55,16 @@ class ExecStream:
         response = connection.getresponse()
         if response.status != 101:
             raise problem(response.status, response.read())
-        way.settimeout(None)  # what a command says may take days; the kernel notices if the other side is gone
         way.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in _KEEPALIVE.items():
             way.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-        return cls(connection, response.fp, way)
+        return cls(connection, way, _behind_the_head(response, way))
 
     def read(self) -> tuple[int, bytes] | None:
         """The next piece of what the other side says, and on which channel; None at the end."""
+        if self._back is not None:
+            said, self._back = self._back, None
+            return said
         while True:
             head = self._exactly(2)
             if head is None:
@@ -90,6 +92,11 @@ class ExecStream:
             else:
                 return self._kind, data
 
+    def put_back(self, channel: int, data: bytes) -> None:
+        """Have something read once more."""
+        if data:
+            self._back = channel, data
+
     def write(self, data: bytes, channel: int = STDIN) -> None:
         """Say something; OSError if the other side is gone."""
         self._frame(_BINARY, bytes([channel]) + data)
@@ -113,13 +120,21 @@ class ExecStream:
             self._frame(_END, b"")
         except OSError:
             pass  # it is gone already
-        self._stream.close()
         self.connection.close()
         self.socket.close()
 
     def _exactly(self, count: int) -> bytes | None:
-        data = self._stream.read(count)
-        return data if len(data) == count else None
+        while len(self._came) < count:
+            more = self.socket.recv(1 << 16)
+            if not more:
+                return None
+            self._came += more
+        data, self._came = self._came[:count], self._came[count:]
+        return data
+
+    def pending(self) -> bool:
+        """Whether there is something to read that the socket does not show as readable."""
+        return self._back is not None or bool(self._came) or bool(getattr(self.socket, "pending", int)())
 
     def _take_status(self, data: bytes) -> None:
         try:
@@ -142,3 +157,14 @@ class ExecStream:
         else:
             head = struct.pack(">BBQ", 128 | code, 128 | 127, size)
         self.socket.sendall(head + b"\0\0\0\0" + data)  # TLS is around it: the mask of zeros hides nothing less
+
+
+def _behind_the_head(response: HTTPResponse, way: socket.socket) -> bytes:
+    """What was read together with the head of the response; from then on the socket itself is read, without a time limit."""
+    way.settimeout(0)
+    try:
+        return bytes(response.fp.peek(1))
+    except OSError:
+        return b""  # nothing more was there
+    finally:
+        way.settimeout(None)  # what a command says may take days; the kernel notices if the other side is gone

@@ -12,20 +12,23 @@ from . import code_zip, objects, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...planning import Plan
     from .choices import Choices
 
 RUN = "preview"
 
 
-def preview(plan: Plan, choices: Choices) -> str:
+def preview(plan: Plan, choices: Choices, hidden: Sequence[str] = ()) -> str:
     """All objects; a Secret is empty, with a line above that says what belongs into it."""
     objects.check(plan, choices)
     names = objects.Names(RUN, 0)
-    attempt = Attempt(plan=plan, number=0, folder="", checkpoints="", context=LaunchContext())
-    packed = told.payload_of(attempt, choices, token=f"pailot-{RUN}-").packed()
+    attempt = Attempt(plan=plan, number=0, folder="", checkpoints="", context=LaunchContext(hidden=tuple(hidden)))
+    payload = told.payload_of(attempt, choices, token=f"pailot-{RUN}-")
+    packed = payload.packed()
     texts = [text for role in plan.roles.values() for text in (role.scripts.main, role.scripts.start, role.scripts.exit)]
-    private = any(re.search(REFERENCE, text) for text in texts)
+    private = told.is_private(payload) or any(re.search(REFERENCE, text) for text in texts)
     pulls = any(role.image.auth for role in plan.roles.values())
     public = {pod_layout.CODE: code_zip.code()}
     if not private:

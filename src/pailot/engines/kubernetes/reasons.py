@@ -13,7 +13,7 @@ from .objects import MAIN, ROLE_LABEL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
@@ -104,6 +104,32 @@ def pod_seen(item: Mapping[str, Any]) -> PodSeen | None:
     return (
         seen.replace(final=_without_record(status, state.get("terminated") or {}, seen)) if seen.is_over and not final else seen
     )
+
+
+def why_no_pods(events: Sequence[Mapping[str, Any]]) -> str:
+    """What the events of a Job say about pods that it cannot make."""
+    failed = [each for each in events if each.get("reason") == "FailedCreate"]
+    if not failed:
+        return ""
+    words = _text(max(failed, key=lambda each: str(each.get("lastTimestamp") or "")).get("message"))
+    if "exceeded quota" in words:
+        return f"the quota of the namespace is used up: {words}"
+    return f"the cluster refuses its pods: {words}"
+
+
+def ended_indexes(job: Mapping[str, Any]) -> set[int]:
+    """The tasks of a Job whose pods have ended, be they still there or not.
+
+    >>> sorted(ended_indexes({"status": {"failedIndexes": "1,3-5", "completedIndexes": "0"}}))
+    [0, 1, 3, 4, 5]
+    """
+    found: set[int] = set()
+    for name in ("failedIndexes", "completedIndexes"):
+        for part in str((job.get("status") or {}).get(name) or "").split(","):
+            first, _, last = part.partition("-")
+            if first.isdigit():
+                found |= set(range(int(first), int(last or first) + 1))
+    return found
 
 
 def _waits(conditions: Mapping[str, Any], state: Mapping[str, Any], node: str) -> str:

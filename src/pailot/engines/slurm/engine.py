@@ -550,7 +550,7 @@ class SlurmEngine(Engine):
             words.append(f"{'afterok' if succeeds else 'afterany'}:{record.job}")
         return ",".join(words)
 
-    def preview(self, plan: Plan) -> str:
+    def preview(self, plan: Plan, hidden: Sequence[str] = ()) -> str:
         return cluster_queries.script(plan)
 
     def shell_prefix(self, task_folder: str, *, terminal: bool) -> list[str]:

@@ -184,8 +184,9 @@ def test_a_preview_shows_every_object_and_no_secret() -> None:
     text = preview(planned(), Choices())
     kinds = [parse(each).root["kind"] for each in text.split("---\n")]
     assert kinds == ["ConfigMap", "Job", "Job"]
-    text = preview(planned("prerequisites: []", more="secrets: {t: hunter2-hunter2}"), Choices())
-    assert "hunter2" not in text
+    of = planned(extras="pailot: {environment: {URL: 'https://me:hunter2-hunter2@example.org'}}")
+    shown = parse(preview(of, Choices(), ["hunter2-hunter2"]).split("---\n")[0].partition("\n")[2]).root
+    assert (shown["kind"], shown["data"]) == ("Secret", {})
 
 
 @pytest.mark.parametrize(
