@@ -21,9 +21,15 @@ NODE_MODULES := $(UPSTREAM)/node_modules/.installed $(CLIENTS)/node_modules/.ins
 SOURCES := $(shell find src -name '*.py')
 # The unit tests that reach every branch of what drivers decide; [tool.coverage] in pyproject.toml names the modules.
 DECISIONS := $(foreach each,attempt_machine claims completion retry run_machine settling,tests/unit/lifecycle/test_$(each).py) \
-    $(foreach each,driver recover settle,tests/unit/userruns/test_$(each).py)
+    $(foreach each,driver recover settle,tests/unit/userruns/test_$(each).py) \
+    $(foreach each,dispatcher dispatcher_decisions,tests/unit/jobserver/test_$(each).py)
 # After `make test` the package is installed in place, and changes to it need no new installation.
 INSTALLED := $(or $(wildcard $(VENV)/.installed-dev),$(VENV)/.installed)
+
+# What makes images, the image that `make image` begins with, and the name of the one that it makes.
+CONTAINER ?= $(firstword $(foreach each,podman docker buildah,$(shell command -v $(each) 2>/dev/null)))
+BASE ?=
+IMAGE ?= localhost/pailot:latest
 
 # With this variable set, every start would compile all sources anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -31,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 GROUPS := test-local test-server test-containers test-slurm test-kubernetes
-.PHONY: help run test $(GROUPS) check lint unit docs site packages tagged pictures screenshots bench browser page chromium metrics soak venv \
+.PHONY: help run test $(GROUPS) check lint unit docs site packages tagged pictures screenshots bench browser page chromium image metrics soak venv \
     node parts parts-shells parts-postgres parts-containers parts-slurm kubernetes clean
 
 help: ## Show this list
@@ -103,6 +109,13 @@ screenshots: $(VENV)/.installed-dev chromium ## Take the pictures of the docs ag
 
 page: ## Build the third-party code of the web page again, from the versions that are pinned
 	cd page-vendor && npm ci --silent --no-audit --no-fund --ignore-scripts && node build.js
+
+image: $(VENV)/.installed-dev ## Make the container image of a server: make image BASE=IMAGE-WITH-PYTHON
+	@[ -n "$(BASE)" ] || { echo "name an image with Python 3.11 or newer: make image BASE=IMAGE" >&2; exit 1; }
+	@[ -n "$(CONTAINER)" ] || { echo "podman, docker or buildah is needed" >&2; exit 1; }
+	rm -rf build/image && mkdir -p build/image/wheels
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --wheel-dir build/image/wheels --constraint constraints.txt '.[server,postgres]'
+	$(CONTAINER) build --build-arg BASE=$(BASE) --tag $(IMAGE) --file deploy/Containerfile build/image
 
 metrics: ## Count lines, cycles and habits of the source
 	@$(PYTHON) bench/metrics.py

@@ -1,7 +1,8 @@
 """`python bench/against.py OTHER_CHECKOUT`: the CPU time of this checkout beside that of another one, say of an earlier commit.
 
-Each checkout has its own `.venv` (`make venv`). Runs of the two take turns, and the least CPU time (user and system, of all
-processes) of each counts: it is stable on a busy machine, where the clock is not.
+Each checkout has its own `.venv` (`make venv`). Runs of the two take turns, each of them first in every other round. CPU time
+(user and system, of all processes) is more stable on a busy machine than the clock. The ratio that counts is the median of those
+of all rounds; the least CPU times are shown beside it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import statistics
 import sys
 import tempfile
 from collections.abc import Callable
@@ -43,13 +45,15 @@ def main() -> int:
                 os.mkdir(f"{folder}/{each}")
                 places[each] = Place(f"{folder}/{each}")
                 measure(places[each], checkout)
-            for _ in range(max(2, round(args.rounds * share))):
-                for each, checkout in checkouts.items():
-                    taken[each].append(measure(places[each], checkout))
+            for number in range(max(2, round(args.rounds * share))):
+                for each in sorted(checkouts, reverse=bool(number % 2)):
+                    taken[each].append(measure(places[each], checkouts[each]))
         before, after = min(taken["other"]), min(taken["this"])
-        worse = worse or after > before * MOST_WORSE
+        paired = statistics.median(mine / theirs for mine, theirs in zip(taken["this"], taken["other"], strict=True))
+        worse = worse or paired > MOST_WORSE
         print(
-            f"{name:<12} {before * 1e3:8.1f} ms -> {after * 1e3:8.1f} ms  {after / before:5.2f}x  {after / bare:6.1f} bare",
+            f"{name:<12} {before * 1e3:8.1f} ms -> {after * 1e3:8.1f} ms  {after / before:5.2f}x  rounds {paired:5.2f}x  "
+            f"{after / bare:6.1f} bare",
             flush=True,
         )
     return 1 if worse else 0

@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from containers import containers
 from frontdoors import frontdoors
 from jobs import largest_job, two_role_job
+from page import page
 from running import Figure, after_the_end, launcher_memory, log_throughput, many_tasks, small_jobs
 from server_http import server_http
 from server_list import server_list
@@ -215,6 +216,7 @@ MEASURES: dict[str, Callable[..., list[Figure]]] = {
     "server-rows": server_rows,
     "log-search": log_search,
     "usage-sampling": usage_sampling,
+    "page": page,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -189,6 +190,17 @@ def test_init_writes_a_valid_job_and_never_overwrites(pailot: Run, options: tupl
     assert pailot("validate", "--strict", "job.yaml").stdout == "job.yaml: ok\n"
     again = pailot("init", *options)
     assert (again.returncode, "is there already" in again.stderr) == (2, True)
+
+
+def test_an_editor_finds_the_schema_of_a_starter(pailot: Run, tmp_path: Path) -> None:
+    assert pailot("init", str(tmp_path / "job.yaml")).returncode == 0
+    first = (tmp_path / "job.yaml").read_text().splitlines()[0]
+    (named,) = re.findall(r"^# yaml-language-server: \$schema=(\S+)$", first)
+    assert json.loads((tmp_path / named).read_text()) == json.loads(pailot("schema").stdout)
+    (tmp_path / named).write_text("{}")
+    assert pailot("init", str(tmp_path / "other.yaml")).returncode == 0
+    assert (tmp_path / named).read_text() == "{}", "a schema of the user's own is kept"
+    assert "yaml-language-server" not in pailot("init", "-").stdout  # it would lie nowhere
 
 
 GATHER = """\

@@ -166,6 +166,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "user": ["list --server $'\\e'"],
     "token": ["list --server $'\\e'"],
     "audit": ["--server $'\\e'", "--user $'\\e' --server http://127.0.0.1:1"],
+    "deploy": ["$'\\e' --print --image x", "kubernetes --print --image $'\\e'"],
     "vc": ["list --server $'\\e'", "add $'\\e' --server http://127.0.0.1:1"],
     "web": ["$'\\e' --server http://127.0.0.1:1", "--server $'\\e'"],
     "cp": ["$'evil:\\e:0/x' .", "$'\\e:w:0/x' ."],

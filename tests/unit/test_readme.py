@@ -38,6 +38,30 @@ def test_what_the_chinese_readme_lets_a_reader_type_stands_in_the_english_one() 
     assert not {line for line in told if line not in known and not any(each.startswith(f"{line} ") for each in known)}
 
 
+def test_figures_are_those_that_were_measured() -> None:
+    section = ENGLISH.partition("## Figures")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")]
+    measured = (ROOT / "bench" / "RESULTS.md").read_text(encoding="utf-8").splitlines()
+    assert len(rows) > 3
+    assert [row for row in rows if row not in measured] == [], "copy the rows from bench/RESULTS.md"
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("processes", "shim worker:0"),
+        ("server", "sealed secrets"),
+        ("server", "SUCCEEDED, FAILED"),
+        ("server", "by time within each"),
+        ("threat-model", "a stranger's program"),
+    ],
+)
+def test_an_explanation_has_its_picture_and_it_fits_a_page(page: str, words: str) -> None:
+    text = (ROOT / "docs" / "explanation" / f"{page}.md").read_text(encoding="utf-8")
+    (picture,) = (each for each in re.findall(r"```text\n(.*?)```", text, re.DOTALL) if words in each)
+    assert max(len(line) for line in picture.splitlines()) <= 110
+
+
 @pytest.mark.parametrize("name", SESSIONS)
 def test_a_picture_shows_its_session(name: str) -> None:
     picture = (ROOT / "docs" / "pictures" / f"{name}.svg").read_text(encoding="utf-8")

@@ -43,6 +43,7 @@ COMMANDS = {
     "token": "tokens for programs that use a server",
     "vc": "virtual clusters of a server",
     "audit": "who did what on a server, for its administrators",
+    "deploy": "print what a server in a Kubernetes cluster consists of",
     "doctor": "check this machine, and say what to do",
     "library": "list, search, show, add and remove shared prerequisites and data sets",
     "web": "open a server's web page, signed in",

@@ -99,8 +99,11 @@ class TeamLibrary:
         """What files of the folders say of themselves, and how these looked then."""
         self._texts = store.library.texts()
         self._rows: dict[str, dict[str, LibraryRow]] = {}
+        self._uses: dict[tuple[str, str], tuple[int, float | None]] = {}
+        """How often and when each was used; apart from the rows, since jobs count here while rows change."""
         for row in store.library.all():
             self._rows.setdefault(row.name, {})[row.version] = row
+            self._uses[row.name, row.version] = row.uses, row.used
 
     # Jobs
 
@@ -121,20 +124,19 @@ class TeamLibrary:
         return self._texts.get(digest) or self._store.library.text(digest)
 
     def note_uses(self, references: Iterable[str], now: float) -> None:
-        """A job that uses these is kept; called where the store is written."""
-        with self._lock:
-            used = [row for row in map(self._row, references) if row is not None]
-            self._store.library.note_uses([(row.name, row.version) for row in used], now)
-            for row in used:
-                self._rows[row.name][row.version] = row.replace(uses=row.uses + 1, used=now)
+        """A job that uses these is kept; called while the store is written, so it waits for no one who wants to write."""
+        used = [(row.name, row.version) for row in map(self._row, references) if row is not None]
+        self._store.library.note_uses(used, now)
+        for each in used:
+            self._uses[each] = self._uses.get(each, (0, None))[0] + 1, now
 
     # Looking
 
     def entries(self, words: str = "", kind: str = "") -> list[tuple[Kept, tuple[str, ...]]]:
         """The newest version of every name that fits, and all versions of it; by name."""
         found: dict[str, dict[str, Kept]] = {}
-        for name, versions in self._rows.items():
-            found[name] = {version: _kept(row) for version, row in versions.items()}
+        for name, versions in dict(self._rows).items():
+            found[name] = {version: self._told(row) for version, row in versions.items()}
         in_folders: dict[str, dict[str, Kept]] = {}
         for each in self._of_folders():
             in_folders.setdefault(each.entry.name, {})[each.entry.version] = each
@@ -157,7 +159,7 @@ class TeamLibrary:
         row = self._row(reference)
         if row is None:
             raise NoSuchEntry(f"the library has no '{reference[:330]}'")
-        return Shown(_kept(row), self._texts[row.digest], _newest_first(self._rows[name]))
+        return Shown(self._told(row), self._texts[row.digest], _newest_first(self._rows[name]))
 
     def may_change(self, caller: Caller, name: str) -> bool:
         """Whether the caller may add, replace or remove versions of a name."""
@@ -204,15 +206,15 @@ class TeamLibrary:
         owner = owner or (next(iter(versions.values())).owner if versions else caller.name)
         digest = hashlib.sha256(text.encode()).hexdigest()
         entry = entry.replace(owner=owner)
-        created, uses, used = (old.created, old.uses, old.used) if old is not None else (now, 0, None)
-        row = LibraryRow(name, entry.version, entry.type, owner, entry.to_json(), digest, created, now, uses, used)
+        created = old.created if old is not None else now
+        row = LibraryRow(name, entry.version, entry.type, owner, entry.to_json(), digest, created, now)
         with self._store.batch():
             self._store.library.put(row, text)
             self._store.library.drop_texts(now, now - self._keep_days * DAY_SECONDS if self._keep_days else 0.0)
         self._texts[digest] = text
         others = {each: kept.replace(owner=owner) for each, kept in versions.items()}
         self._rows[name] = {**others, entry.version: row}
-        return _kept(row), old is None
+        return self._told(row), old is None
 
     def remove(self, caller: Caller, name: str, version: str = "") -> int:
         """Take out one version, or a name with all its versions; how many. Forbidden, NoSuchEntry."""
@@ -228,11 +230,17 @@ class TeamLibrary:
             count = self._store.library.remove(name, version or None)
             self._store.library.drop_texts(time.time(), 0.0)
         left = {each: row for each, row in versions.items() if version and each != version}
+        for each in versions.keys() - left.keys():
+            self._uses.pop((name, each), None)
         if left:
             self._rows[name] = left
         else:
             del self._rows[name]
         return count
+
+    def _told(self, row: LibraryRow) -> Kept:
+        uses, used = self._uses.get((row.name, row.version), (0, None))
+        return _kept(row.replace(uses=uses, used=used))
 
     def _check_rights(self, caller: Caller, name: str, owner: str) -> None:
         if not self.may_change(caller, name):

@@ -56,6 +56,7 @@ def test_the_library(store: ServerStore, url: str) -> None:
     with ServerStore.open(url) as again:
         assert [(row.uses, row.used) for row in again.library.all()] == [(0, None), (1, 5.0)]
     store.library.put(two.replace(digest="c" * 64), "three")
+    assert [row.uses for row in store.library.all()] == [0, 1], "a new text is still the same entry"
     assert store.library.drop_texts(now=10.0, before=0.0) == 0
     assert store.library.text("b" * 64) == "two", "jobs that were submitted with it run again"
     assert store.library.drop_texts(now=20.0, before=11.0) == 1

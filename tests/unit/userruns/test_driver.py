@@ -274,6 +274,15 @@ def test_what_the_engine_tells_reaches_watcher_and_journal(tmp_path: Path) -> No
     assert os.path.exists(os.path.join(stage.folder.attempt(0), "started"))
 
 
+def test_the_journal_tells_of_a_task_that_began_again_and_not_of_the_first_that_begin_with_the_run(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.go()
+    stage.engine.tell("running", role="worker", index=0, attempt=0)
+    stage.engine.tell("running", role="worker", index=1, attempt=1)
+    stage.go()
+    assert [(each["index"], each["attempt"]) for each in stage.happened("task-started")] == [(1, 1)]
+
+
 def test_a_task_that_has_ended_was_begun_whatever_was_heard_of_it(tmp_path: Path) -> None:
     stage = Stage(tmp_path, role("true"))
     begun: list[bool] = []

@@ -1,4 +1,4 @@
-"""`pailot init`: a commented job to start from."""
+"""`pailot init`: a commented job to start from, and the schema by which an editor checks it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import json
 import os
 
 from ...errors import PailotError
+from ...protocol.schema import json_schema
 from ..main import OK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
+
+
+SCHEMA = "job.schema.json"
+MODELINE = f"# yaml-language-server: $schema={SCHEMA}\n"
+"""By this line an editor finds the schema, which lies beside the job."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -32,11 +38,21 @@ def run(args: Namespace) -> int:
         return OK
     try:
         with open(args.file, "x", encoding="utf-8") as stream:
-            stream.write(text)
+            stream.write(MODELINE + text)
     except FileExistsError:
         raise PailotError(f"{args.file} is there already; name another file, or '-' to print the job") from None
+    _write_schema(os.path.join(os.path.dirname(args.file), SCHEMA))
     print(json.dumps({"file": os.path.abspath(args.file)}) if args.json else f"wrote {args.file}; try: pailot plan {args.file}")
     return OK
+
+
+def _write_schema(path: str) -> None:
+    """Write the schema, unless there is one: it may be the user's own."""
+    try:
+        with open(path, "x", encoding="utf-8") as stream:
+            json.dump(json_schema(), stream, indent=2, ensure_ascii=False)
+    except FileExistsError:
+        pass
 
 
 def starter(roles: int = 1, *, distributed: bool = False) -> str:

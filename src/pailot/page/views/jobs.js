@@ -34,8 +34,9 @@ export function Jobs({ me }) {
   const [report, setReport] = useState("");
   const now = useClock();
   const rows = /** @type {Row[]} */ (list.value?.data ?? []);
-  const latest = useRef(list.value);
-  latest.current = list.value;
+  // Changes come faster than they are drawn. What was drawn last tells whether the list has come anew from the server.
+  const latest = useRef(list.value), drawn = useRef(list.value);
+  if (list.value !== drawn.current) latest.current = drawn.current = list.value;
 
   useEffect(() => {
     const abort = new AbortController();
@@ -51,7 +52,7 @@ export function Jobs({ me }) {
         const changed = [...have.data];
         changed[at] = { ...changed[at], taskStates: data.state === changed[at].state ? changed[at].taskStates : null, state: data.state, reason: data.reason || changed[at].reason, retries: data.retries, started: ms(data.started), ended: ms(data.ended) };
         latest.current = { ...have, data: changed };
-        draw ||= requestAnimationFrame(() => ((draw = 0), list.set(latest.current)));
+        draw ||= requestAnimationFrame(() => ((draw = 0), (drawn.current = latest.current), list.set(latest.current)));
       } else if (offset === 0 && data.state === "WAITING") setFresh((each) => each + 1);
       soon();
     }, { signal: abort.signal, poll: () => list.reload() }).catch(() => {});

@@ -39,10 +39,13 @@ class LibraryRows:
         return row[0] if row else None
 
     def put(self, row: LibraryRow, text: str) -> None:
-        """Keep an entry; one of the same name and version is replaced. All versions of a name have one owner."""
-        values = tuple(json.dumps(row.about) if name == "about" else getattr(row, name) for name in LibraryRow._fields)
-        marks = ", ".join("?" for _ in values)
+        """Keep an entry; one of the same name and version is replaced, and its uses count on. All versions have one owner."""
         with self._database.write() as batch:
+            found, _ = batch.execute("SELECT uses, used FROM library WHERE name = ? AND version = ?", (row.name, row.version))
+            if found:
+                row = row.replace(uses=found[0][0], used=found[0][1])
+            values = tuple(json.dumps(row.about) if name == "about" else getattr(row, name) for name in LibraryRow._fields)
+            marks = ", ".join("?" for _ in values)
             batch.execute(
                 "INSERT INTO library_texts (digest, text, retired) VALUES (?, ?, NULL)"
                 " ON CONFLICT (digest) DO UPDATE SET retired = NULL",
