@@ -6,7 +6,7 @@ import pytest
 
 from pailot.testing import EngineUnderTest
 
-from .engines import ENGINES
+from .engines import ENGINES, ON_KUBERNETES
 
 _ready: dict[str, EngineUnderTest | str] = {}
 
@@ -14,10 +14,14 @@ _ready: dict[str, EngineUnderTest | str] = {}
 @pytest.fixture(scope="module", params=list(ENGINES))
 def engine(request: pytest.FixtureRequest) -> EngineUnderTest:
     """Each engine; one that is not here is skipped, with the line that enables it."""
-    name = request.param
+    return ready(request.param)
+
+
+def ready(name: str) -> EngineUnderTest:
+    """An engine by its name, made ready once."""
     if name not in _ready:
         try:
-            _ready[name] = ENGINES[name]()
+            _ready[name] = {**ENGINES, **ON_KUBERNETES}[name]()
         except pytest.skip.Exception as skipped:
             _ready[name] = str(skipped)
     found = _ready[name]

@@ -96,7 +96,10 @@ ENGINES: dict[str, Callable[[], EngineUnderTest]] = {
     "docker": docker,
     "podman": podman,
     "slurm": slurm,
-    "kubernetes": kubernetes,
-    "kubernetes-not-root": kubernetes_not_root,
     "openpai": openpai,
 }
+ON_KUBERNETES: dict[str, Callable[[], EngineUnderTest]] = {
+    "kubernetes": kubernetes,
+    "kubernetes-not-root": kubernetes_not_root,
+}
+"""In a file of tests of their own: they belong to another group of tests."""
