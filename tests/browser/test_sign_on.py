@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pailot.testing.runs import PATIENCE
-from tests.acceptance.test_sign_on import RETURN, address_in, settings
+from tests.acceptance.test_oidc import RETURN, address_in, settings
 from tests.parts.oidc import RealProvider
 from tests.support.http_server import Server
 
