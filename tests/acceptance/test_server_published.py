@@ -236,7 +236,7 @@ def test_every_request_of_the_document(server: Server, published: Published) -> 
     ask("GET", f"{api}/kubernetes/pods", 200)
     ask("GET", f"{api}/kubernetes/pods", 403, bearer=plain)
     ask("GET", f"{api}/alerts", 200)
-    oidc = {("GET", f"{api}/authn/oidc/login"), ("GET", f"{api}/authn/oidc/logout")}  # needs an identity provider: test_sign_on
+    oidc = {("GET", f"{api}/authn/oidc/login"), ("GET", f"{api}/authn/oidc/logout")}  # needs an identity provider: test_oidc
     every = {
         (method.upper(), path)
         for path, methods in published.document["paths"].items()
