@@ -27,7 +27,7 @@ from tests.parts.oidc import (
     unsigned,
 )
 
-from ..support.http_server import PASSWORD, Server
+from ..support.http_server import PASSWORD, Server, job
 from ..support.sign_on import RETURN, address_in, settings
 
 TYPE_CHECKING = False
@@ -457,6 +457,24 @@ def test_what_a_provider_must_not_say_of_itself(said: dict[str, Any], why: str, 
             assert why in refused.json["message"]
     finally:
         forger.close()
+
+
+def test_the_client_secret_is_in_no_environment_of_the_server_or_its_keeper(tmp_path: Path) -> None:
+    """A task that runs as the server's own user can read these."""
+    more = settings("https://login.example.org", tmp_path, PAILOT_OIDC_CLIENT_SECRET=CLIENT_SECRET)
+    with Server(None, "--stop-jobs", **more) as server:
+        assert server.run(job("any"))["jobStatus"]["state"] == "SUCCEEDED"
+        home = str(server.home).encode()
+        seen = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                line, environment = (folder / "cmdline").read_bytes(), (folder / "environ").read_bytes()
+            except OSError:
+                continue  # it has ended, or is another user's
+            if home in environment or home in line:
+                seen.append(line)
+                assert CLIENT_SECRET.encode() not in environment + line
+        assert len(seen) >= 2
 
 
 @pytest.mark.parametrize(
