@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from ...planning import Plan
     from ...values import Value
-    from ..contract import EngineContext, Finding, Steps
+    from ..contract import EngineContext, Examined, Steps
 
     Answer = TypeVar("Answer")
 
@@ -112,7 +112,7 @@ class KubernetesEngine(Engine):
         Cluster.of_settings(settings).check()
 
     @classmethod
-    def examine(cls) -> Sequence[Finding]:
+    def examine(cls) -> Sequence[Examined]:
         from .rights import findings
 
         return list(findings())
