@@ -80,7 +80,7 @@ class Attempt(Value):
     """What every process that stands for a task keeps open beside its own: the lock of the run."""
 
 
-class Examined(Value):
+class EngineFinding(Value):
     """One thing that an engine finds about where its tasks run, for `pailot doctor -e`."""
 
     name: str
@@ -145,10 +145,10 @@ class Engine:
         """Raise an EngineError where this engine cannot be used, and say what to do."""
 
     @classmethod
-    def examine(cls) -> Sequence[Examined]:
+    def examine(cls) -> Sequence[EngineFinding]:
         """Look at all that this engine needs, for `pailot doctor -e`; an EngineError is a finding, too."""
         cls.check()
-        return (Examined(cls.name, True, "it can be used here"),)
+        return (EngineFinding(cls.name, True, "it can be used here"),)
 
     @classmethod
     def needed_rights(cls) -> str:
