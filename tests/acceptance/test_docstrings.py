@@ -55,6 +55,7 @@ def test_the_example_of_a_docstring_runs_as_shown(name: str, tmp_path: Path, mon
     (tmp_path / "job.yaml").write_text(JOB)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PAILOT_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("PAILOT_ENGINE", raising=False)
     printed: list[str] = []
     done = doctest.DocTestRunner().run(EXAMPLES[name], out=printed.append)
     assert done.failed == 0, "".join(printed)
