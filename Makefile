@@ -81,7 +81,7 @@ unit: $(VENV)/.installed-dev ## Run the unit tests, and see that those of driver
 	$(BIN)/coverage report --data-file $(VENV)/coverage
 
 docs: site ## Build the site into build/docs/html, and check the docs: every example is run, every link and page holds
-	$(BIN)/python -m pytest -q tests/acceptance/test_docs.py tests/acceptance/test_site.py $(ARGS)
+	$(BIN)/python -m pytest -q tests/acceptance/test_docs.py tests/acceptance/test_docstrings.py tests/acceptance/test_site.py $(ARGS)
 
 site: $(VENV)/.installed-dev ## Build the documentation site alone, strictly
 	$(BIN)/python -m tools.site

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 GROUPS = {
     "unit": ("tests/unit/*",),
     "browser": ("tests/browser/*",),
-    "docs": ("*/test_docs.py", "*/test_site.py"),
+    "docs": ("*/test_docs.py", "*/test_docstrings.py", "*/test_site.py"),
     "packages": ("*/test_wheel.py", "*/test_packages.py"),
     "kubernetes": ("*kubernetes*", "*chart*", "*/test_image.py"),
     "slurm": ("*slurm*",),

@@ -29,6 +29,18 @@ PROJECT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "STYLE.md")
 LINK = re.compile(r"(?<=\]\()(?P<path>[^)\s#]*)(?P<anchor>#[^)\s]*)?(?=\))")
 FENCED = re.compile(r"^(?P<fence>```+)(?P<language>\w*) title=(?P<title>\S+)$", re.MULTILINE)
 LEXERS = {".py": "python", ".yaml": "yaml", ".toml": "toml", ".cfg": "ini", ".json": "json", ".sh": "bash"}
+PUBLIC_MODULES = (
+    "pailot",
+    "pailot.processor",
+    "pailot.luigi",
+    "pailot.testing",
+    "pailot.engines.contract",
+    "pailot.engines.traits",
+    "pailot.engines.toolkit",
+    "pailot.engines.fake",
+    "pailot.planning.plugins.plugin_api",
+)
+"""The modules that users of Pailot import: the reference of names is made from their docstrings."""
 GENERATED = {
     "reference/generated/commands.md": "Help texts of all commands",
     "reference/generated/settings.md": "All settings in short",
@@ -222,7 +234,7 @@ def python_names() -> Iterator[str]:
     import importlib
 
     yield "[Python API](../python-api.md) has these names in short.\n"
-    for module in ("pailot", "pailot.processor", "pailot.luigi", "pailot.testing"):
+    for module in PUBLIC_MODULES:
         yield f"## {module}\n"
         names = importlib.import_module(module).__all__
         yield "```{eval-rst}"

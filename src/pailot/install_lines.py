@@ -5,6 +5,10 @@ The line works where Pailot itself came from. From an index that is the name of 
 
 from __future__ import annotations
 
+import json
+from os.path import exists
+from urllib.parse import unquote
+
 EXTRAS = ("server", "enter", "postgres", "luigi", "storage", "s3", "oss", "hdfs", "all")
 """Those of `pyproject.toml` that users install."""
 
@@ -21,10 +25,7 @@ def install_line(extra: str) -> str:
 
 def _source() -> str:
     """What pip was given when it installed this package."""
-    import json
-    from importlib.metadata import PackageNotFoundError, distribution
-    from os.path import exists
-    from urllib.parse import unquote
+    from importlib.metadata import PackageNotFoundError, distribution  # costs start-up
 
     try:
         told = json.loads(distribution("pailot").read_text("direct_url.json") or "{}")

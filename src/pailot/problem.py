@@ -102,10 +102,12 @@ class Problem(Value):
 
     @property
     def severity(self) -> str:
+        """The severity: `error` or `warning`."""
         return CODES[self.code]
 
     @property
     def is_error(self) -> bool:
+        """Whether the job cannot be run because of it."""
         return CODES[self.code] == ERROR
 
     def to_json(self) -> dict[str, object]:
@@ -126,7 +128,7 @@ class Problem(Value):
 
     @property
     def place(self) -> str:
-        """`job.yaml:12:3`; the file alone where there are no lines (0), as in a job that was written in Python."""
+        """The place, as `job.yaml:12:3`; the file alone where there are no lines (0), as in a job that was written in Python."""
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
     def __str__(self) -> str:

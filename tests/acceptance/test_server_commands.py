@@ -328,6 +328,7 @@ def test_following_goes_on_over_a_restart_of_the_server(tmp_path: Path) -> None:
         waiter = subprocess.Popen([*command, "wait", "long"], env=me.environment, stdout=subprocess.PIPE, text=True)
         assert follower.stdout
         lines = [follower.stdout.readline() for _ in range(3)]
+        wait_for(lambda: server.streams() == 2, what="that both listen")
         server.kill()
         server.start()
         gate.touch()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
-from pailot.testing.runs import Home, Result
+from pailot.testing.runs import PATIENCE, Home, Result
 
 PASSWORD = "correct-horse"
 
@@ -62,6 +64,12 @@ class Server:
         if self.process.stdout:
             self.process.stdout.close()
         self.process = None
+
+    def streams(self) -> int:
+        """How many live streams are open: a command that follows something has one when it can stand a restart."""
+        with urlopen(f"{self.url}/metrics", timeout=PATIENCE) as reply:
+            text = reply.read().decode()
+        return int(float(re.findall(r"(?m)^pailot_http_streams (\S+)$", text)[0]))
 
     def client(self, folder: Path) -> Home:
         """Somebody who is logged in as admin, with a home of its own."""

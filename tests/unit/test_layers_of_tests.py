@@ -13,7 +13,7 @@ LAYERS = ("acceptance", "browser", "conformance", "integration", "unit")
 
 
 def imported(file: Path) -> Iterator[str]:
-    """The modules of the tests that a file imports: `acceptance.servers`."""
+    """The modules of the tests that a file imports: `support.servers`."""
     package = file.relative_to(TESTS).parts[:-1]
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):

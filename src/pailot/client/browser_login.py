@@ -6,7 +6,10 @@ Where the browser is on another machine, its page shows the grant instead, which
 from __future__ import annotations
 
 import hmac
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from secrets import token_urlsafe
+from time import monotonic
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from ..values import Value
 from .errors import Denied
@@ -42,10 +45,6 @@ class Came(Value):
 
 def with_browser(client: Client, show: Callable[[str], None]) -> dict[str, Any]:
     """Log in with a browser of this machine; `show` gets the address that it is to open. Raises Denied."""
-    from http.server import HTTPServer
-    from time import monotonic
-    from urllib.parse import urlencode
-
     verifier, state = new_verifier(), token_urlsafe(24)
     came: list[Came] = []
     with HTTPServer(("127.0.0.1", 0), _handler(state, came)) as listener:
@@ -63,8 +62,6 @@ def with_browser(client: Client, show: Callable[[str], None]) -> dict[str, Any]:
 
 def with_copied_grant(client: Client, ask: Callable[[str], str]) -> dict[str, Any]:
     """Log in with a browser of any machine; `ask` shows the address, and returns the grant that the page shows then."""
-    from urllib.parse import urlencode
-
     verifier = new_verifier()
     query = urlencode({"challenge": challenge_of(verifier), "show": "1"})
     return _redeem(client, Came(ask(f"{client.server}{LOGIN}?{query}").strip()), verifier)
@@ -78,8 +75,6 @@ def _redeem(client: Client, came: Came, verifier: str) -> dict[str, Any]:
 
 def _handler(state: str, came: list[Came]) -> Any:
     """Takes the one request that knows the state; every other one, of another page or program, is refused."""
-    from http.server import BaseHTTPRequestHandler
-    from urllib.parse import parse_qs, urlsplit
 
     class Handler(BaseHTTPRequestHandler):
         timeout = REQUEST_SECONDS

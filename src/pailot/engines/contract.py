@@ -31,6 +31,16 @@ if TYPE_CHECKING:
     Steps: TypeAlias = Generator[float | None, None, Answer]
     """Work that pauses: it yields the moment (of the monotonic clock) at which it goes on at the latest, None for never."""
 
+__all__ = [
+    "Attempt",
+    "Engine",
+    "EngineContext",
+    "EngineError",
+    "EngineFinding",
+    "LaunchContext",
+    "Unreachable",
+]
+
 
 class LaunchContext(Value):
     """What a run takes from the process that started it."""
@@ -80,7 +90,7 @@ class Attempt(Value):
     """What every process that stands for a task keeps open beside its own: the lock of the run."""
 
 
-class Finding(Value):
+class EngineFinding(Value):
     """One thing that an engine finds about where its tasks run, for `pailot doctor -e`."""
 
     name: str
@@ -128,6 +138,16 @@ class Engine:
 
     Whatever the tasks write lies in the attempt's folder, in the form that docs/reference/job-folder.md describes, when
     `newly_ended` returns their end: logs, records, the outcome. Readers look only there.
+
+    ::
+
+        class MyEngine(Engine):
+            name = "mine"
+            traits = Traits(has_channels=False)
+
+            def start(self, attempt, stopped): ...
+
+    docs/how-to/write-an-engine.md has a complete one.
     """
 
     name = ""
@@ -145,10 +165,13 @@ class Engine:
         """Raise an EngineError where this engine cannot be used, and say what to do."""
 
     @classmethod
-    def examine(cls) -> Sequence[Finding]:
-        """Look at all that this engine needs, for `pailot doctor -e`; an EngineError is a finding, too."""
+    def examine(cls) -> Sequence[EngineFinding]:
+        """Return a finding for each thing that this engine needs, for `pailot doctor -e`.
+
+        It may raise an EngineError, which becomes a finding, too.
+        """
         cls.check()
-        return (Finding(cls.name, True, "it can be used here"),)
+        return (EngineFinding(cls.name, True, "it can be used here"),)
 
     @classmethod
     def needed_rights(cls) -> str:
@@ -171,7 +194,7 @@ class Engine:
 
         This is a generator. Where it has to wait it yields the moment at which it is to be resumed at the latest, or None;
         it is resumed whenever something may have happened: at that moment, when `changes` is readable, when a child has
-        ended, when the run is to stop. Then `stopped()` is true, and it ends with an EngineError.
+        ended, when the run is to stop. Then `stopped()` is true, and it raises an EngineError.
         """
         raise NotImplementedError
 

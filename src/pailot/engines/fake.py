@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ..lifecycle.completion import Outcome
     from .contract import Attempt, EngineContext, Steps
 
+__all__ = ["FakeEngine", "Stop"]
+
 
 class Stop(Value):
     """A stop that the engine was asked for."""
@@ -43,7 +45,15 @@ class Stop(Value):
 
 
 class FakeEngine(Engine):
-    """Tasks run until a test ends them; `obeys` says whether a stop ends them, too."""
+    """Tasks run until a test ends them; `obeys` says whether a stop ends them, too.
+
+    ::
+
+        engine = FakeEngine()
+        steps = Driver(folder, plan, engine, LaunchContext()).steps()
+        next(steps)  # the tasks have started
+        engine.end("worker", 0)
+    """
 
     name = "fake"
     outcomes: dict[str, Outcome] = {}

@@ -50,7 +50,7 @@ def observe_folder(folder: str) -> Observation:
 
 
 def observe_task(folder: str, role: str, index: int, *, alive: bool) -> Observed:
-    """One task, `alive` while the shim that stands for it is."""
+    """What has become of one task, as its folder tells; `alive` while the shim that stands for it is."""
     final = TaskRecord.final(folder)
     if final is not None:
         return Observed(role, index, LOST if final.outcome == LOST else ENDED, final)

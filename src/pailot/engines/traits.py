@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ..values import Value
 
+__all__ = ["Traits"]
+
 
 class Traits(Value):
     """How an engine differs from one that runs the tasks as plain processes of the driver's machine."""

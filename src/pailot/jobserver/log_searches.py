@@ -10,8 +10,7 @@ import json
 import time
 from contextlib import asynccontextmanager
 
-from ..runfolder.log_search import BadPattern, Hit, is_quick, search
-from ..values import Value
+from ..runfolder.log_search import BadPattern, Hit, SearchEnd, is_quick, search
 from . import helper_process, search_process
 from .errors import BadRequest
 
@@ -30,14 +29,6 @@ MAX_HITS = 10_000
 _LONGEST_LINE = 1 << 16
 _BATCH = 100
 _PROCESS_SECONDS = EXPRESSION_SECONDS + 2
-
-
-class SearchEnd(Value):
-    """How a search ended: `stopped` is empty where all was looked at, else `limit` or `time`."""
-
-    hits: int
-    bytes: int
-    stopped: str = ""
 
 
 class LogSearches:
@@ -83,13 +74,13 @@ class LogSearches:
             while True:
                 line = await process.stdout.readline()
                 if not line:  # its time was up in the middle of a line, or the kernel ended it
-                    yield SearchEnd(count, 0, "time")
+                    yield SearchEnd(count, "time")
                     return
                 told = json.loads(line)
                 if "error" in told:
                     raise BadRequest(told["error"])
                 if "stopped" in told:
-                    yield SearchEnd(count, told["bytes"], told["stopped"])
+                    yield SearchEnd(count, told["stopped"], told["bytes"])
                     return
                 count += "offset" in told
                 yield [Hit.from_json(told)] if "offset" in told else []
@@ -139,13 +130,13 @@ async def _by_thread(folder: str, roles: Mapping[str, int], wanted: Wanted, limi
         looked_at += size
         if count + len(hits) > limit:
             yield hits[: limit - count]
-            yield SearchEnd(limit, looked_at, "limit")
+            yield SearchEnd(limit, "limit", looked_at)
             return
         count += len(hits)
         if hits:
             yield hits
         if over or time.monotonic() > until:
-            yield SearchEnd(count, looked_at, "" if over else "time")
+            yield SearchEnd(count, "" if over else "time", looked_at)
             return
 
 

@@ -54,7 +54,7 @@ class LibraryFull(QuotaExceeded):
     """The library holds as much as it may."""
 
 
-class Kept(Value):
+class KeptEntry(Value):
     """One entry, and what the server knows of it."""
 
     entry: Entry
@@ -79,7 +79,7 @@ class Kept(Value):
 class Shown(Value):
     """One entry with its text and the versions that its name has, the newest first."""
 
-    kept: Kept
+    kept: KeptEntry
     text: str
     versions: tuple[str, ...]
 
@@ -132,12 +132,12 @@ class TeamLibrary:
 
     # Looking
 
-    def entries(self, words: str = "", kind: str = "") -> list[tuple[Kept, tuple[str, ...]]]:
+    def entries(self, words: str = "", kind: str = "") -> list[tuple[KeptEntry, tuple[str, ...]]]:
         """The newest version of every name that fits, and all versions of it; by name."""
-        found: dict[str, dict[str, Kept]] = {}
+        found: dict[str, dict[str, KeptEntry]] = {}
         for name, versions in dict(self._rows).items():
             found[name] = {version: self._told(row) for version, row in versions.items()}
-        in_folders: dict[str, dict[str, Kept]] = {}
+        in_folders: dict[str, dict[str, KeptEntry]] = {}
         for each in self._of_folders():
             in_folders.setdefault(each.entry.name, {})[each.entry.version] = each
         found.update(in_folders)
@@ -155,7 +155,7 @@ class TeamLibrary:
         if found is not None:
             entry = describe(_root(found[0]), name)
             here = [each.entry.version for each in self._of_folders() if each.entry.name == name]
-            return Shown(Kept(entry, FOLDER), found[0], tuple(sorted(set(here), key=version_order, reverse=True)))
+            return Shown(KeptEntry(entry, FOLDER), found[0], tuple(sorted(set(here), key=version_order, reverse=True)))
         row = self._row(reference)
         if row is None:
             raise NoSuchEntry(f"the library has no '{reference[:330]}'")
@@ -176,7 +176,7 @@ class TeamLibrary:
 
     def put(
         self, caller: Caller, name: str, version: str, text: str, *, replace: bool = False, owner: str = ""
-    ) -> tuple[Kept, bool]:
+    ) -> tuple[KeptEntry, bool]:
         """Keep a file under its name and version; whether it is a new one.
 
         `name` and `version` (if not empty) are those of the request and have to be the file's. An `owner` other than the
@@ -189,7 +189,7 @@ class TeamLibrary:
         with self._lock:
             return self._put(caller, entry, text, replace=replace, owner=owner)
 
-    def _put(self, caller: Caller, entry: Entry, text: str, *, replace: bool, owner: str) -> tuple[Kept, bool]:
+    def _put(self, caller: Caller, entry: Entry, text: str, *, replace: bool, owner: str) -> tuple[KeptEntry, bool]:
         name = entry.name
         self._check_rights(caller, name, owner)
         versions = self._rows.get(name, {})
@@ -238,7 +238,7 @@ class TeamLibrary:
             del self._rows[name]
         return count
 
-    def _told(self, row: LibraryRow) -> Kept:
+    def _told(self, row: LibraryRow) -> KeptEntry:
         uses, used = self._uses.get((row.name, row.version), (0, None))
         return _kept(row.replace(uses=uses, used=used))
 
@@ -268,7 +268,7 @@ class TeamLibrary:
         except LibraryError:
             return False  # a URL that cannot be asked
 
-    def _of_folders(self) -> Iterable[Kept]:
+    def _of_folders(self) -> Iterable[KeptEntry]:
         """What the folders of the settings hold. What hides behind a URL is found by name, and not listed here."""
         for file in self.folders.files():
             try:
@@ -280,7 +280,7 @@ class TeamLibrary:
                     known = self._described[file.file] = look, entry.replace(version=file.version or entry.version)
             except (OSError, LibraryError):
                 continue  # it went away, or is not for us
-            yield Kept(known[1], FOLDER)
+            yield KeptEntry(known[1], FOLDER)
 
 
 class Finder:
@@ -303,7 +303,7 @@ class Finder:
         return found
 
 
-def _kept(row: LibraryRow) -> Kept:
+def _kept(row: LibraryRow) -> KeptEntry:
     about = row.about
     entry = Entry(
         row.name,
@@ -317,7 +317,7 @@ def _kept(row: LibraryRow) -> Kept:
         tuple(about.get("require", ())),
         tuple(about.get("sha256", ())),
     )
-    return Kept(entry, SERVER, row.digest, row.created, row.updated, row.uses, row.used)
+    return KeptEntry(entry, SERVER, row.digest, row.created, row.updated, row.uses, row.used)
 
 
 def _newest_first(versions: Iterable[str]) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ class LibraryError(PailotError):
     """A library that cannot be read or written."""
 
 
-class Found(Value):
+class LibraryFile(Value):
     """A file of a folder."""
 
     name: str
@@ -73,7 +73,7 @@ class Library:
                 return found
         return None
 
-    def files(self) -> Iterator[Found]:
+    def files(self) -> Iterator[LibraryFile]:
         """Everything in the folders. Of one name and version the first place wins."""
         seen: set[tuple[str, str]] = set()
         for place in self.places:
@@ -207,14 +207,14 @@ def _folder(place: str) -> str:
     return os.path.expanduser(place.removeprefix("file://"))
 
 
-def _files(place: str) -> Iterator[Found]:
+def _files(place: str) -> Iterator[LibraryFile]:
     folder = _folder(place)
     if not os.path.isdir(folder):
         return
     for file in sorted(os.listdir(folder)):
         reference, suffix = os.path.splitext(file)
         if suffix in SUFFIXES and file != INDEX and is_reference(reference):
-            yield Found(*split(reference), os.path.join(folder, file))
+            yield LibraryFile(*split(reference), os.path.join(folder, file))
 
 
 def _from_folder(place: str, reference: str) -> tuple[str, str] | None:

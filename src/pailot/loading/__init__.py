@@ -29,7 +29,12 @@ LARGE_CODE_FOLDER = 200 * 1000 * 1000
 
 
 def plan(job: Job, user: str | None = None) -> Plan:
-    """Exactly what a job will run, for a user (you, by default)."""
+    """The plan: exactly what a job will run, for a user (you, by default).
+
+    >>> plan = pailot.plan(pailot.load("job.yaml"))
+    >>> plan.roles["main"].instances
+    1
+    """
     return make_plan(job, user or current_user())
 
 

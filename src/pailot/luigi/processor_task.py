@@ -17,23 +17,39 @@ if TYPE_CHECKING:
 
 
 class ProcessorTask(luigi.Task):
-    """Say what runs in `processor()`, what it reads in `inputs()`, and where its results go in `outputs()`."""
+    """Say what runs in `processor()`, what it reads in `inputs()`, and where its results go in `outputs()`.
+
+    ::
+
+        class Count(ProcessorTask):
+            def processor(self):
+                return Processor(image_uri="debian", command="wc -l /ml/input/data/text/* >/ml/output/count/lines")
+
+            def inputs(self):
+                return {"text": "data/text"}
+
+            def outputs(self):
+                return {"count": "results/count"}
+    """
 
     def processor(self) -> Processor:
+        """The processor that runs: a subclass has to say it."""
         raise NotImplementedError
 
     def inputs(self) -> Mapping[str, Any]:
-        """Input channels; a luigi target stands for its path."""
+        """The input channels; a luigi target stands for its path."""
         return {}
 
     def outputs(self) -> Mapping[str, str]:
-        """Output channels and their URIs; all of them are this task's output."""
+        """The output channels and their URIs; all of them are this task's output."""
         return {}
 
     def output(self) -> dict[str, luigi.Target]:
+        """The targets of all output channels, by their names."""
         return {name: target(uri) for name, uri in self.outputs().items()}
 
     def run(self) -> None:
+        """Start the job, and wait until it has succeeded. Raises PaiJobFailed if it did not."""
         for each in self.output().values():
             check(each)
         processor = self.processor()

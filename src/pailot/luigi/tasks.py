@@ -67,6 +67,7 @@ class JobTask(luigi.Task):
 
     @property
     def job_name(self) -> str:
+        """The name of the job: a subclass has to say it."""
         raise NotImplementedError
 
     def _job(self, *, again: bool) -> tuple[Job, Mapping[str, object] | None]:
@@ -144,17 +145,25 @@ class JobTask(luigi.Task):
 
 
 class PaiTask(JobTask):
-    """A job of version 1, with the properties of `luigi.contrib.pai.PaiTask`."""
+    """A job of version 1, with the properties of `luigi.contrib.pai.PaiTask`.
+
+    ::
+
+        class Train(PaiTask):
+            name = "train"
+            image = "python:3.12"
+            tasks = [TaskRole("worker", "python train.py", memoryMB=4096)]
+    """
 
     @property
     @abc.abstractmethod
     def name(self) -> str:
-        """Name of the job, required."""
+        """The name of the job, required."""
 
     @property
     @abc.abstractmethod
     def image(self) -> str:
-        """Docker image of all tasks, required."""
+        """The Docker image of all tasks, required."""
 
     @property
     @abc.abstractmethod
@@ -163,7 +172,7 @@ class PaiTask(JobTask):
 
     @property
     def auth_file_path(self) -> str | None:
-        """File with registry, user and password."""
+        """The file with registry, user and password; None if the registry is public."""
         return None
 
     @property
@@ -173,7 +182,7 @@ class PaiTask(JobTask):
 
     @property
     def code_dir(self) -> str | None:
-        """Code that is brought to every task."""
+        """The code that is brought to every task."""
         return None
 
     @property
@@ -183,11 +192,12 @@ class PaiTask(JobTask):
 
     @property
     def virtual_cluster(self) -> str | None:
+        """The virtual cluster that the job runs in."""
         return "default"
 
     @property
     def gpu_type(self) -> str | None:
-        """Type of GPU to run on."""
+        """The type of GPU to run on; None for any."""
         return None
 
     @property
@@ -197,6 +207,7 @@ class PaiTask(JobTask):
 
     @property
     def job_name(self) -> str:
+        """The name of the job."""
         return self.name
 
     def pai_job(self) -> PaiJob:
@@ -244,9 +255,11 @@ class PaiTask(JobTask):
 class ProtocolTask(JobTask):
     """A job file of protocol v2, or a `pailot.Job`, as a task. Luigi parameters set the job's parameters of the same names.
 
-    class Train(ProtocolTask):
-        job = "train.yaml"
-        rate = luigi.FloatParameter()       # <% $parameters.rate %>
+    ::
+
+        class Train(ProtocolTask):
+            job = "train.yaml"
+            rate = luigi.FloatParameter()  # <% $parameters.rate %>
     """
 
     @property
@@ -256,12 +269,12 @@ class ProtocolTask(JobTask):
 
     @property
     def secrets(self) -> dict[str, str]:
-        """Secrets of the job, given here rather than in the file."""
+        """The secrets of the job, given here rather than in the file."""
         return {}
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """More changes of the job, by dotted paths."""
+        """What else is changed in the job, by dotted paths."""
         return {}
 
     @property
@@ -283,7 +296,7 @@ class ProtocolTask(JobTask):
         return self._read().changed({**note, **({"jobRetryCount": 0} if again else {})}), None
 
     def output(self) -> list[luigi.Target]:
-        """None by default: the job's record tells whether it is complete."""
+        """The targets; none by default: the job's record tells whether it is complete."""
         return []
 
 

@@ -98,7 +98,7 @@ class JobType:
 
     @classmethod
     def normalize(cls, job_type: str) -> str:
-        """The type in its right spelling; others are refused."""
+        """The type in its right spelling; raises InvalidProcessor for others."""
         for each in cls.SUPPORTED_JOB_TYPEs:
             if each.lower() == str(job_type).lower():
                 return each
@@ -106,16 +106,22 @@ class JobType:
 
 
 class SpotStrategy(StrEnum):
+    """How spot instances are bid for: with a limit of the price, or at the price of the market."""
+
     SpotWithPriceLimit = "SpotWithPriceLimit"
     SpotAsPriceGo = "SpotAsPriceGo"
 
 
 class ResourceType(StrEnum):
+    """The kind of machines: `General`, or `Lingjun`, which has no effect here."""
+
     Lingjun = "Lingjun"
     General = "General"
 
 
 class UserVpcConfig(Record):
+    """A virtual private cloud of Alibaba's; without effect here."""
+
     vpc_id: str
     security_group_id: str
     switch_id: str | None = None
@@ -123,27 +129,37 @@ class UserVpcConfig(Record):
 
 
 class ExperimentConfig(Record):
+    """The experiment of a job: the setting `experiments` says where its outputs go."""
+
     experiment_id: str
 
 
 class OssLocation(Record):
+    """A place in an object store: bucket, key and endpoint."""
+
     bucket: str
     key: str
     endpoint: str | None = None
 
 
 class CodeDir(Record):
+    """Where the code of a job is."""
+
     location_value: OssLocation | dict[str, Any]
     location_type: str
     _kinds = {"location_value": OssLocation}
 
 
 class HyperParameter(Record):
+    """A hyperparameter: its name, and its value as text."""
+
     value: str
     name: str
 
 
 class InstanceSpec(Record):
+    """The CPUs, memory and GPUs of an instance, as texts."""
+
     memory: str
     cpu: str
     gpu: str
@@ -152,6 +168,8 @@ class InstanceSpec(Record):
 
 
 class ComputeResource(Record):
+    """The instances of a job: how many, and of which type."""
+
     ecs_count: int | None = None
     ecs_spec: str | None = None
     instance_count: int | None = None
@@ -160,22 +178,30 @@ class ComputeResource(Record):
 
 
 class UriInput(Record):
+    """An input channel whose data is at a URI."""
+
     name: str
     input_uri: str
 
 
 class UriOutput(Record):
+    """An output channel whose data goes to a URI."""
+
     name: str
     output_uri: str
 
 
 class DatasetConfig(Record):
+    """A data set by its id; the setting `mounts` says where it is."""
+
     dataset_id: str
     name: str | None = None
     dataset_name: str | None = None
 
 
 class Channel(Record):
+    """An input or output that a processor declares."""
+
     name: str
     description: str | None = None
     required: bool | None = None
@@ -184,6 +210,8 @@ class Channel(Record):
 
 
 class HyperParameterDefinition(Record):
+    """A hyperparameter that an algorithm declares."""
+
     name: str
     type: str | None = None
     default_value: str | None = None
@@ -192,16 +220,22 @@ class HyperParameterDefinition(Record):
 
 
 class SchedulerConfig(Record):
+    """The limit of a job's time, in seconds."""
+
     max_running_time_in_seconds: int | None = None
 
 
 class MetricDefinition(Record):
+    """A metric: its name, and the regular expression that finds it in a line of the log."""
+
     name: str
     regex: str
     description: str | None = None
 
 
 class AlgorithmSpec(Record):
+    """What a job runs: command, image, code, channels and metrics."""
+
     command: list[str]
     image: str
     supported_channel_types: Sequence[str] = []
@@ -225,6 +259,8 @@ class AlgorithmSpec(Record):
 
 
 class SpotSpec(Record):
+    """A wish for spot instances; without effect here."""
+
     spot_strategy: SpotStrategy
     spot_discount_limit: float | None = None
     _kinds = {"spot_strategy": SpotStrategy}

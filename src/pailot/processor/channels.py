@@ -28,6 +28,7 @@ class FileSystemInputBase:
     """A file system as an input; `mounts` in the settings says where it is mounted."""
 
     def to_input_uri(self, region: str = "local") -> str:
+        """The URI of the input, for the file systems of a region."""
         raise NotImplementedError
 
 
@@ -38,6 +39,7 @@ class FileSystemInput(FileSystemInputBase):
         self.file_system_id, self.directory_path = file_system_id, directory_path
 
     def to_input_uri(self, region: str = "local") -> str:
+        """The URI of the input: `nas://ID.REGION/FOLDER`."""
         return f"nas://{self.file_system_id}.{region}/{(self.directory_path or '').strip('/')}"
 
 
@@ -48,6 +50,7 @@ class CpfsFileSystemInput(FileSystemInputBase):
         self.file_system_id, self.protocol_service_id, self.export_id = file_system_id, protocol_service_id, export_id
 
     def to_input_uri(self, region: str = "local") -> str:
+        """The URI of the input: `cpfs://ID.REGION/SERVICE/EXPORT/`."""
         return f"cpfs://{self.file_system_id}.{region}/{self.protocol_service_id}/{self.export_id}/"
 
 

@@ -60,10 +60,12 @@ class TrainingJobStatus:
 
     @classmethod
     def completed_status(cls) -> list[str]:
+        """The words for a job that is over."""
         return [cls.CreateFailed, cls.InitializeFailed, cls.Succeed, cls.Failed, cls.Terminated]
 
     @classmethod
     def failed_status(cls) -> list[str]:
+        """The words for a job that has failed."""
         return [cls.CreateFailed, cls.InitializeFailed, cls.Failed]
 
 
@@ -112,10 +114,12 @@ class TrainingJob:
 
     @property
     def id(self) -> str:
+        """The id: the name of the job, with its user before it where that is another one."""
         return self.training_job_id
 
     @property
     def status(self) -> str:
+        """The status, as one of the words of `TrainingJobStatus`."""
         return self._status(self.run.describe())
 
     def _status(self, record: Mapping[str, Any]) -> str:
@@ -127,6 +131,7 @@ class TrainingJob:
 
     @property
     def reason_code(self) -> str | None:
+        """The reason in one word, as `ExitCode1`; None for a job that has not failed and was not stopped."""
         record = self.run.describe()
         if record["state"] not in ("FAILED", "STOPPED"):
             return None
@@ -135,14 +140,17 @@ class TrainingJob:
 
     @property
     def reason_message(self) -> str | None:
+        """The reason in words; None if there is none."""
         return self.run.describe().get("reason")
 
     @property
     def exit_code(self) -> int | None:
+        """The exit code of the task that decided how the job ended; None while it is not over."""
         return self.run.exit_code
 
     @property
     def training_job_url(self) -> str:
+        """The same as `console_uri`."""
         return self.console_uri
 
     @property
@@ -153,9 +161,11 @@ class TrainingJob:
         return str(self.run.describe().get("folder") or "")
 
     def is_succeeded(self) -> bool:
+        """Whether the job has succeeded."""
         return self.status == TrainingJobStatus.Succeed
 
     def is_completed(self) -> bool:
+        """Whether the job is over, well or not."""
         return self.status in TrainingJobStatus.completed_status()
 
     def wait(self, interval: int = 5, show_logs: bool = True, timeout: float | None = None) -> None:
@@ -226,6 +236,7 @@ class TrainingJob:
         )
 
     def stop(self, wait: bool = True) -> None:
+        """Stop the job, and wait until it is over, unless `wait` is False."""
         self.run.stop(wait=wait)
 
     def delete(self) -> None:
@@ -275,7 +286,7 @@ class TrainingJob:
         return {name: found[name] for name in theirs if found[name] is not None}
 
     def output_path(self, channel_name: str = "model") -> str:
-        """Where an output channel is brought to: a URI, or the id of a data set."""
+        """Where an output channel is brought to: a URI, or the id of a data set. Raises PailotError if there is none of it."""
         for each in self.outputs:
             if each.name == channel_name:
                 return each.output_uri if isinstance(each, UriOutput) else each.dataset_id
@@ -321,7 +332,7 @@ class TrainingJob:
         name: str = "",
         labels: Mapping[str, str] | None = None,
     ) -> list[TrainingJob]:
-        """Jobs, newest first: of this status, with this text in the name, with these labels."""
+        """The jobs, newest first: of this status, with this text in the name, with these labels."""
         found: list[TrainingJob] = []
         skipped = (page_number - 1) * page_size
         client = (session or get_default_session()).client()

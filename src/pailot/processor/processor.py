@@ -86,6 +86,12 @@ class Processor:
         settings: Of Alibaba's settings, `Priority` (1 to 9) has a meaning where there is a queue.
         labels: Texts by which its jobs are found again.
         session: Where jobs run and where outputs go; the default session if it is None.
+
+    ::
+
+        processor = Processor(image_uri="python:3.12", command="python train.py", source_dir="src", instance_type="local")
+        job = processor.run(inputs={"train": "data/train"}, outputs={"model": "results/model"})
+        processor.get_outputs_data()  # {"model": "results/model/"}
     """
 
     def __init__(
@@ -174,9 +180,10 @@ class Processor:
         wait: bool = True,
         show_logs: bool = True,
     ) -> TrainingJob:
-        """Start the job; with `wait`, until it has succeeded, else UnexpectedStatusException tells why not.
+        """Start the job, and wait with `wait` until it has succeeded. Returns the job.
 
-        Channels are mapped to paths, URIs, file systems or data sets. Everything is checked before anything is done.
+        Channels are mapped to paths, URIs, file systems or data sets. Everything is checked before anything is done. Raises
+        InvalidProcessor if it cannot be run as it is, and UnexpectedStatusException if it was waited for and did not succeed.
         """
         job = self._start(checks.mapping("inputs", inputs), checks.mapping("outputs", outputs), quiet=not show_logs)
         self._jobs.append(job)
@@ -185,7 +192,10 @@ class Processor:
         return job
 
     def wait(self, interval: int = 5, show_logs: bool = True, all_jobs: bool = False) -> None:
-        """Until the latest job has succeeded, or all of them: all are waited for before what went wrong is raised."""
+        """Wait until the latest job has succeeded, or all of them.
+
+        Raises UnexpectedStatusException if one did not, after all have ended; RuntimeError if none was started.
+        """
         if not self._jobs:
             raise RuntimeError("this processor has not started a job yet; call run first")
         failed: list[UnexpectedStatusException] = []
@@ -200,7 +210,10 @@ class Processor:
             raise failed[0]
 
     def get_outputs_data(self) -> dict[str, str]:
-        """Where the outputs of the latest job are: channel names to URIs, or ids of data sets."""
+        """Where the outputs of the latest job are: channel names to URIs, or ids of data sets.
+
+        Raises RuntimeError if no job was started yet.
+        """
         if not self._jobs:
             raise RuntimeError("this processor has not started a job yet; call run first")
         latest = self._jobs[-1]
@@ -326,7 +339,10 @@ class Processor:
         input_channels: Sequence[Channel],
         default_inputs: Sequence[Any] | None = None,
     ) -> list[dict[str, object]]:
-        """The inputs as the API spells them; those of `default_inputs` stand for what was not given."""
+        """The inputs as the API spells them; those of `default_inputs` stand for what was not given.
+
+        Raises InvalidProcessor for a channel that is not declared, and for a required one that is missing.
+        """
         given = dict(inputs or {})
         for each in default_inputs or ():
             record = channels.adopted(each)

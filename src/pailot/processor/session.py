@@ -54,7 +54,7 @@ class Session:
         return f"Session({where}, storage={self.storage!r})"
 
     def client(self) -> Client | None:
-        """Who talks to the session's server, if it has one."""
+        """The client of the session's server; None if it has none."""
         if self.server is None:
             return None
         from ..sdk.client import Client
@@ -62,7 +62,7 @@ class Session:
         return Client(self.server, self.token)
 
     def storage_uri(self) -> str:
-        """Below this outputs are kept that were not given a place."""
+        """The URI below which outputs are kept that were not given a place."""
         return (self.storage or os.path.join(Settings().home, "storage")).rstrip("/") + "/pai/processing_job"
 
     def named_engine(self) -> str | None:
@@ -103,7 +103,7 @@ def setup_default_session(
     storage: str | os.PathLike[str] | None = None,
     **more: Any,
 ) -> Session:
-    """Set the session that is used where none is named."""
+    """Set the session that is used where none is named. Returns it."""
     global _default  # noqa: PLW0603  # one for the program
     _default = Session(engine, server, token, storage, **more)
     return _default

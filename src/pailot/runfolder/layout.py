@@ -102,6 +102,7 @@ def outputs_ledger(attempt: str) -> str:
 
 
 def task_folder(attempt: str, role: str, index: int) -> str:
+    """The folder of a task in that of an attempt."""
     return f"{attempt}/{TASKS}/{role}-{index}"
 
 

@@ -102,6 +102,14 @@ class Hit(Value):
         return cls(*(data[name] for name in names))
 
 
+class SearchEnd(Value):
+    """How a search ended: `stopped` is empty where all was looked at, else `limit` or `time`."""
+
+    hits: int
+    stopped: str = ""
+    bytes: int = 0
+
+
 class Text:
     """Finds a text. Where case does not matter, that holds for the letters A to Z; `matcher` chooses another way for others."""
 

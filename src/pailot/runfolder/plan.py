@@ -106,10 +106,12 @@ class Plan(Value):
 
     @property
     def full_name(self) -> str:
+        """The name with the user before it: `user~name`."""
         return f"{self.user}~{self.name}"
 
     @property
     def task_count(self) -> int:
+        """The number of tasks of all roles."""
         return sum(role.instances for role in self.roles.values())
 
     def to_json(self, only_role: str | None = None) -> dict[str, Any]:

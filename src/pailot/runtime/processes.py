@@ -115,7 +115,7 @@ def send(pids: Iterable[int], number: int) -> None:
 
 
 def kill_all(of: int, leave_out: Set[int] = frozenset()) -> list[int]:
-    """SIGKILL to everything below a process; stopped first, so that nothing forks away meanwhile."""
+    """SIGKILL to everything below a process; stopped first, so that nothing forks away meanwhile. Returns the processes."""
     found = descendants(of, leave_out)
     send(found, signal.SIGSTOP)
     found = sorted({*found, *descendants(of, leave_out)})

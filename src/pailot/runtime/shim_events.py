@@ -27,6 +27,7 @@ class Channel:
         self._rest = b""
 
     def fileno(self) -> int:
+        """The descriptor that is readable when a shim has told something."""
         return self.reader
 
     def take(self) -> list[dict[str, Any]]:
@@ -50,6 +51,7 @@ class Channel:
         return found
 
     def close(self) -> None:
+        """Close both ends."""
         os.close(self.reader)
         os.close(self.writer)
 

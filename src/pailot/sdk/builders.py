@@ -38,6 +38,7 @@ class Callback(_Part):
     failure_policy: str | None = None
 
     def to_dict(self) -> dict[str, object]:
+        """The callback as in the job file."""
         return _filled(event=self.event, commands=listed(self.commands), failurePolicy=self.failure_policy)
 
 
@@ -49,6 +50,7 @@ class Auth(_Part):
     registry: str | None = None
 
     def to_dict(self) -> dict[str, object]:
+        """The credentials as in the job file: the password as it was given."""
         return _filled(username=self.username, password=self.password, registryuri=self.registry)
 
     def __repr__(self) -> str:
@@ -71,6 +73,7 @@ class Prerequisite(_Part):
     _type = "data"
 
     def to_dict(self) -> dict[str, object]:
+        """The prerequisite as in the job file."""
         uri = self.uri if self.uri is None or isinstance(self.uri, str) else list(self.uri)
         return {
             "name": self.name,
@@ -112,6 +115,7 @@ class DockerImage(Prerequisite):
     _type = "dockerimage"
 
     def to_dict(self) -> dict[str, object]:
+        """The image as in the job file, with its credentials."""
         return {**super().to_dict(), **_filled(auth=self.auth.to_dict() if self.auth else None)}
 
 
@@ -119,6 +123,10 @@ class TaskRole(_Part):
     """A kind of task and how many of it there are. Prerequisites are given as objects, or by name.
 
     `image` is a DockerImage, the name of one, or simply the image: `python:3.12`.
+
+    >>> role = pailot.TaskRole(commands="python train.py", image="python:3.12", instances=4, gpu=1)
+    >>> role.to_dict()["resourcePerInstance"]
+    {'cpu': 1, 'memoryMB': 1024, 'gpu': 1}
     """
 
     commands: str | Sequence[str]
@@ -167,6 +175,7 @@ class Deployment(_Part):
     post_commands: Mapping[str, Sequence[str]] = {}
 
     def to_dict(self) -> dict[str, object]:
+        """The deployment as in the job file."""
         roles = dict.fromkeys([*self.pre_commands, *self.post_commands])
         return {
             "name": self.name,

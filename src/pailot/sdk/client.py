@@ -31,7 +31,14 @@ if TYPE_CHECKING:
 class Client:
     """A server and who one is there. Without arguments: `PAILOT_SERVER` and `PAILOT_TOKEN`, else the last `pailot login`.
 
-    Nobody is contacted before the first call that needs an answer. The server is a Pailot, or an OpenPAI.
+    No connection is opened before the first call that needs one. The server is a Pailot, or an OpenPAI. Raises PailotError if no
+    server is known.
+
+    ::
+
+        with pailot.Client("http://jobs.example.org:9186", token="...") as client:
+            run = client.run("job.yaml")
+            print(run.result().seconds)
     """
 
     def __init__(self, server: str | None = None, token: str | None = None) -> None:
@@ -53,11 +60,12 @@ class Client:
 
     @property
     def server(self) -> str:
+        """The address of the server."""
         return self._runs.connections.server
 
     @property
     def user(self) -> str:
-        """Whose token it is."""
+        """The user whose token it is."""
         return self._runs.connections.user
 
     def run(
@@ -76,6 +84,9 @@ class Client:
 
         A folder of this machine that the job itself names as its code is sent along, too, and found under its own name. A bar
         shows how far the code is, unless `progress` is False.
+
+        Returns the run. Raises InvalidJob with every problem of the job, Conflict if a job of this name is there already, and
+        WireError if the server cannot be reached or refuses the job.
         """
         read = prepared(job, name=name, unique=unique, secrets=secrets, overrides=overrides)
         if labels:
@@ -123,7 +134,7 @@ class Client:
         limit: int | None = None,
         users: Sequence[str] = (),
     ) -> Iterator[Run]:
-        """Jobs, newest first: in one of these states, with this text in the name, with these labels."""
+        """The jobs, newest first: in one of these states, with this text in the name, with these labels."""
         return map(Run, self._runs.search(states, keyword, labels, limit, users))
 
     def library(self, words: str = "", type: str = "") -> Iterator[dict[str, Any]]:
@@ -138,7 +149,7 @@ class Client:
         return self._wire.library_entry(*split(reference))
 
     def add_to_library(self, text: str, *, replace: bool = False, owner: str = "") -> dict[str, Any]:
-        """Keep a prerequisite, data set or job template, given as the text of its file.
+        """Keep a prerequisite, data set or job template, given as the text of its file. Returns the entry.
 
         Raises InvalidJob with what is wrong with it, Refused where that version is there already and `replace` is False.
         """
@@ -149,6 +160,7 @@ class Client:
         self._wire.remove_library_entry(*split(reference))
 
     def close(self) -> None:
+        """Close the connections. A later call opens new ones."""
         self._wire.close()
 
     def __enter__(self) -> Self:

@@ -51,7 +51,7 @@ class RunError(PailotError):
 
     @classmethod
     def of(cls, record: Mapping[str, Any], message: str = "") -> Self:
-        """From the record of a run, as `pailot show --json` prints it, with `task` and `lastLines`."""
+        """The error that the record of a run tells of, as `pailot show --json` prints it, with `task` and `lastLines`."""
         name, reason = record["name"], record.get("reason") or ""
         words = message or f"{name} is {record['state']}: {reason}"
         return cls(words, name, record.get("task"), record.get("exitCode"), reason, record.get("lastLines") or ())

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Job(model.Job):
     """A job, checked. Raises InvalidJob with everything that is wrong with it.
 
-    >>> job = Job("hello", {"main": TaskRole(commands="echo hello", image="debian")})
+    >>> job = pailot.Job("hello", {"main": pailot.TaskRole(commands="echo hello", image="debian")})
     >>> job.task_roles["main"].instances
     1
     """
@@ -92,7 +92,10 @@ class Job(model.Job):
         self.__dict__.update(_read(text, (), parts, lenient=lenient, library=library).__dict__)
 
     def to_dict(self, *, with_secrets: bool = False) -> dict[str, Any]:
-        """The job file as plain values (protocol v2); secrets are masked unless asked for."""
+        """The job file as plain values (protocol v2); secrets are masked unless asked for.
+
+        Raises ValueError for a job that was not made from a text, which only Pailot itself makes.
+        """
         if self.origin is None:
             raise ValueError("this job has no text")
         document = self.origin.document
@@ -132,23 +135,27 @@ class Job(model.Job):
         virtual_cluster: str | None = None,
         library: Iterable[str] = (),
     ) -> Job:
-        """The same job with some values changed: `job.changed({"parameters.lr": 0.1}, name="second")`."""
+        """The same job with some values changed: `job.changed({"parameters.lr": 0.1}, name="second")`.
+
+        Raises InvalidJob if it cannot be run any more.
+        """
         text = as_version_1(self) if stays_version_1(self, name or self.name) else self.to_yaml(with_secrets=True)
         changes = loading.changes_from(overrides, secrets, name, deployment, virtual_cluster)
         parts = self.origin.parts if isinstance(self.origin, WrittenInPython) else None
         return adopt(_read(text, changes, parts, lenient=self.lenient, library=library))
 
     def plan(self, user: str | None = None) -> Plan:
-        """Exactly what the job will run."""
+        """The plan: exactly what the job will run, for a user (you, by default)."""
         return loading.plan(self, user)
 
     def run(self, **options: Any) -> Run:
-        """Run it; see `pailot.run` for the options."""
+        """Run it; see `pailot.run` for the options. Returns the run, and raises what `pailot.run` raises."""
         import pailot  # as a program does: the module that runs jobs stands on this one
 
         return pailot.run(self, **options)
 
     def replace(self, **changes: Any) -> Self:
+        """A copy with some fields changed. Nothing is checked: `changed` does that."""
         made = object.__new__(type(self))
         made.__dict__.update({**self.__dict__, **changes})
         return made
@@ -192,9 +199,14 @@ def load(
     lenient: bool = False,
     library: Iterable[str] = (),
 ) -> Job:
-    """Read a job file (v2 YAML or v1 JSON; '-' is standard input); raises InvalidJob with all problems.
+    """Read a job file (v2 YAML or v1 JSON; '-' is standard input). Returns the job; raises InvalidJob with all problems.
 
-    `overrides` maps dotted paths to values: `load("job.yaml", overrides={"parameters.lr": 0.1})`.
+    `overrides` maps dotted paths to values, `secrets` names to secrets that the file leaves open. `library` holds files and
+    folders of prerequisites that the job may refer to.
+
+    >>> job = pailot.load("job.yaml", overrides={"taskRoles.main.instances": 2})
+    >>> job.task_roles["main"].instances
+    2
     """
     file = os.fspath(path)
     changes = loading.changes_from(overrides, secrets, name, deployment, virtual_cluster)
@@ -212,7 +224,14 @@ def loads(
     lenient: bool = False,
     library: Iterable[str] = (),
 ) -> Job:
-    """Read a job from a text; as `load` otherwise."""
+    """Read a job from a text; as `load` otherwise. Returns the job; raises InvalidJob with all problems.
+
+    >>> try:
+    ...     pailot.loads("name: no-roles")
+    ... except pailot.InvalidJob as invalid:
+    ...     print(invalid.problems[0].code)
+    missing-key
+    """
     changes = loading.changes_from(overrides, secrets, name, deployment, virtual_cluster)
     return adopt(loading.read_job(text, "-", changes, lenient=lenient, library=library))
 

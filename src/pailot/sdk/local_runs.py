@@ -50,11 +50,18 @@ def run(
     work_dir: str | os.PathLike[str] = "",
     sandbox: bool = False,
 ) -> Run:
-    """Run a job: a `pailot.Job`, or the path of a job file. Answers once it has started; `.wait()` or `.result()` waits.
+    """Run a job: a `pailot.Job`, or the path of a job file. Returns once it has started; `.wait()` or `.result()` waits.
 
     Without `server` it runs on this machine, driven by a small process of its own: from any thread, from a notebook, and it
     goes on when this program ends. `unique` appends a suffix to the name, for a job that may run twice at once. With a
     server, tasks start in a copy of the folder `code`.
+
+    Raises InvalidJob with every problem of the job, Conflict if a run of this name is still active, EngineError if the engine
+    cannot be used, WireError if the server cannot, and TypeError for options that do not go together.
+
+    >>> run = pailot.run("job.yaml", engine="local", unique=True)
+    >>> run.result().state
+    'SUCCEEDED'
     """
     if server is not None:
         from .client import Client
@@ -88,19 +95,36 @@ def run(
 
 
 async def run_async(job: model.Job | str | os.PathLike[str], **options: Any) -> Run:
-    """As `run`, without blocking the event loop while the job starts."""
+    """As `run`, without blocking the event loop while the job starts. Returns the run, and raises what `run` raises.
+
+    ::
+
+        run = await pailot.run_async("job.yaml")
+        result = await run
+    """
     from .async_bridge import in_thread
 
     return await in_thread(lambda _: run(job, **options))
 
 
 def get(name: str) -> Run:
-    """A run of this machine by id, `user~name` or name (then the latest); raises NoSuchRun."""
+    """A run of this machine by id, `user~name` or name (then the latest); raises NoSuchRun.
+
+    >>> started = pailot.run("job.yaml", unique=True)
+    >>> pailot.get(started.name) == started
+    True
+    """
     return Run(LocalRuns().find(name))
 
 
 def runs(
     *, states: Sequence[str] = (), keyword: str = "", labels: Mapping[str, str] | None = None, limit: int | None = None
 ) -> Iterator[Run]:
-    """Runs of this machine, newest first: in one of these states, with this text in the name, with these labels."""
+    """The runs of this machine, newest first: in one of these states, with this text in the name, with these labels.
+
+    >>> pailot.run("job.yaml", unique=True, labels={"team": "vision"}).wait()
+    'SUCCEEDED'
+    >>> [run.state for run in pailot.runs(labels={"team": "vision"}, limit=5)]
+    ['SUCCEEDED']
+    """
     return map(Run, LocalRuns().search(states, keyword, labels, limit))

@@ -32,6 +32,7 @@ class Event(Value):
 
     @property
     def task(self) -> str | None:
+        """The task that it happened to, as `role:index`; None if it happened to the whole run."""
         return None if self.role is None else f"{self.role}:{self.index}"
 
 
@@ -57,6 +58,13 @@ class Run:
 
     The run is driven by a process of its own (or the server), so it goes on when this program ends. As a context manager,
     leaving the block waits for its end; leaving it by an exception stops it.
+
+    >>> with pailot.run("job.yaml", unique=True) as run:
+    ...     for line in run.logs(follow=True):
+    ...         print(line)
+    hello
+    >>> run.state
+    'SUCCEEDED'
     """
 
     def __init__(self, view: View) -> None:
@@ -64,10 +72,12 @@ class Run:
 
     @property
     def name(self) -> str:
+        """The name of the job."""
         return self.view.name
 
     @property
     def id(self) -> str:
+        """The id of the run: no other run has it."""
         return self.view.id
 
     def describe(self) -> dict[str, Any]:
@@ -76,20 +86,23 @@ class Run:
 
     @property
     def state(self) -> str:
-        """WAITING, RUNNING, STOPPING, STOPPED, SUCCEEDED, FAILED; UNKNOWN while its engine cannot be reached."""
+        """The state: WAITING, RUNNING, STOPPING, STOPPED, SUCCEEDED, FAILED; UNKNOWN while its engine cannot be reached."""
         return str(self.view.record()["state"])
 
     @property
     def done(self) -> bool:
+        """Whether it is over: its state is SUCCEEDED, FAILED or STOPPED."""
         return self.state in FINAL_JOB_STATES
 
     @property
     def exit_code(self) -> int | None:
+        """The exit code of the task that decided how it ended; None while it is not over."""
         code: int | None = self.view.record().get("exitCode")
         return code
 
     @property
     def reason(self) -> str:
+        """The reason of its state in words; empty if there is none."""
         return self.view.record().get("reason") or ""
 
     @property
@@ -119,7 +132,14 @@ class Run:
         return str(record["state"])
 
     def result(self, timeout: float | None = None, *, progress: bool | None = False) -> Result:
-        """Wait for success. Raises JobFailed or JobStopped, with task, exit code, reason and last lines; or WaitTimeout."""
+        """Wait for success. Returns how it ended. Raises JobFailed or JobStopped, with task, exit code, reason and last lines.
+
+        Raises WaitTimeout after `timeout` seconds, and the run goes on.
+
+        >>> run = pailot.run("job.yaml", unique=True)
+        >>> run.result(timeout=60).exit_code
+        0
+        """
         self.wait(timeout, progress=progress)
         return self._result()
 
@@ -142,14 +162,14 @@ class Run:
         )
 
     async def wait_async(self, timeout: float | None = None) -> str:
-        """As `wait`, without blocking the event loop."""
+        """As `wait`, without blocking the event loop. Returns the state; raises WaitTimeout."""
         from .async_bridge import in_thread, over
 
         done = await over(self.view, timeout)
         return await in_thread(lambda _: self._waited(done, timeout))
 
     async def result_async(self, timeout: float | None = None) -> Result:
-        """As `result`, without blocking the event loop."""
+        """As `result`, without blocking the event loop. Returns the result; raises JobFailed, JobStopped or WaitTimeout."""
         from .async_bridge import in_thread
 
         await self.wait_async(timeout)
@@ -188,7 +208,7 @@ class Run:
         index: int | None = None,
         limit: int = 1_000,
     ) -> list[Hit]:
-        """Lines that hold a text, of all tasks and attempts.
+        """The lines that hold a text, of all tasks and attempts.
 
         Each has `role`, `index`, `attempt`, `task_attempt`, `line`, `at` and `text`.
         With `regex` it is a regular expression; with `case`, large and small letters are different. At most `limit` lines.
@@ -211,7 +231,7 @@ class Run:
         return self.changes(Quit())
 
     def changes(self, quit: Quit) -> Iterator[Event]:
-        """As `events`, until `quit` is set."""
+        """The same as `events`, until `quit` is set."""
         return map(_event, self.view.events(quit))
 
     def __iter__(self) -> Iterator[Event]:

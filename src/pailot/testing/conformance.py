@@ -51,6 +51,11 @@ class EngineConformance:
     """The suite. A class of tests that inherits it has a fixture `engine`, which returns an `EngineUnderTest`.
 
     What an engine's traits excuse it from is skipped, and the reason says so.
+
+    ::
+
+        class TestMine(EngineConformance):
+            pass
     """
 
     @pytest.fixture

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
 
 class EngineUnderTest(Value):
-    """One engine, ready to run jobs."""
+    """One engine, ready to run jobs.
+
+    ::
+
+        @pytest.fixture
+        def engine():
+            return EngineUnderTest("mine", image="debian:12")
+    """
 
     name: str
     """What `pailot run -e` is told."""
@@ -58,10 +65,13 @@ class Place(Home):
         return job(*roles, **more).replace("uri: debian", f"uri: '{self.engine.image}'")  # type: ignore[arg-type]  # passed on
 
     def start(self, text: str, *options: str, **environment: str) -> subprocess.Popen[str]:
+        """Start `pailot run` with a job file, on the engine. Returns the process."""
         return super().start(text, "-e", self.engine.name, *self.engine.options, *options, **environment)
 
     def run(self, text: str, *options: str, timeout: float = 0, **environment: str) -> Result:
+        """Run a job file on the engine, to its end. Returns what `pailot run` printed, and its exit status."""
         return super().run(text, *options, timeout=timeout or self.engine.seconds, **environment)
 
     def pailot(self, *arguments: str, timeout: float = 0) -> Result:
+        """Run a command of Pailot in this home. Returns what it printed, and its exit status."""
         return super().pailot(*arguments, timeout=timeout or self.engine.seconds)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..runfolder.log_index import LogIndex
-    from ..runfolder.log_search import Hit, Wanted
+    from ..runfolder.log_search import Hit, SearchEnd, Wanted
     from .cancellation import Quit
     from .log_pieces import Line, Piece
 
@@ -31,13 +31,6 @@ class Which(Value):
     """Only the last lines, of the latest attempt of each task."""
     not_before: float | None = None
     """Only lines that were begun at this time (seconds since 1970) or later. What is followed begins with the latest attempts."""
-
-
-class SearchEnd(Value):
-    """How a search ended: `stopped` is empty where all was looked at, else `limit` or `time`."""
-
-    hits: int
-    stopped: str = ""
 
 
 class Why(Value):

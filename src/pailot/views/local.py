@@ -11,7 +11,7 @@ from ..runfolder.logs import Reader
 from ..settings import Settings, current_user
 from ..userruns import queries, reattach, settle, task_usage
 from ..userruns.run_folder import JobFolder
-from .base import SearchEnd, View, Why, attempts_wanted, no_attempt, settled, tasks_in
+from .base import View, Why, attempts_wanted, no_attempt, settled, tasks_in
 from .log_pieces import Piece
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..protocol import Job
     from ..protocol.overrides import Override
     from ..runfolder.log_index import LogIndex
-    from ..runfolder.log_search import Hit, Wanted
+    from ..runfolder.log_search import Hit, SearchEnd, Wanted
     from ..store.index import JobRow
     from ..userruns.inotify import Watch
     from .base import Which
@@ -221,11 +221,11 @@ class LocalView(View):
         for step in steps:
             if isinstance(step, log_search.Hit):
                 if count == limit:
-                    yield SearchEnd(count, "limit")
+                    yield log_search.SearchEnd(count, "limit")
                     return
                 count += 1
                 yield step
-        yield SearchEnd(count)
+        yield log_search.SearchEnd(count)
 
     def save_logs(self, write: Callable[[bytes], object], which: Which) -> None:
         from ..runfolder import log_archive, log_search

@@ -11,7 +11,7 @@ from ..client.api import MOST_FOLLOWED, V2
 from ..client.errors import NotFound, Refused, Unreachable, WireError
 from ..errors import NoSuchRun, PailotError
 from ..lifecycle.states import FINAL_JOB_STATES, WAITING
-from .base import SearchEnd, View, Why, attempts_wanted, no_attempt, settled, tasks_in
+from .base import View, Why, attempts_wanted, no_attempt, settled, tasks_in
 from .cancellation import Quit
 from .connections import Connections
 from .log_pieces import Piece
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..client.api import Client as Wire
     from ..runfolder.log_index import LogIndex
-    from ..runfolder.log_search import Hit, Wanted
+    from ..runfolder.log_search import Hit, SearchEnd, Wanted
     from .base import Which
     from .openpai import OpenpaiView
 
@@ -214,7 +214,7 @@ class ServerView(View):
         return self._asked(lambda: self._wire.usage(self.id), lambda plain: plain.usage())
 
     def search(self, wanted: Wanted, limit: int) -> Iterator[Hit | SearchEnd]:
-        from ..runfolder.log_search import Hit
+        from ..runfolder.log_search import Hit, SearchEnd
 
         query = {key: value for key, value in wanted.to_json().items() if value is not None and key != "pattern"}
         told = self._pailot_only(

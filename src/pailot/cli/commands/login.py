@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+import webbrowser
 
 from ...client.api import find
+from ...client.browser_login import with_browser, with_copied_grant
 from ...client.credentials import NONE, Login, chosen, normal, remember
+from ...client.errors import NotFound
 from ...client.loopback import is_loopback
 from ...errors import PailotError
 from ...settings import current_user
@@ -59,8 +62,6 @@ def run(args: Namespace) -> int:
 
 def _signs_in_elsewhere(client: Client) -> bool:
     """Whether the server has an identity provider."""
-    from ...client.errors import NotFound
-
     try:
         return bool(client.authn().get("signInWith"))
     except NotFound:
@@ -68,11 +69,7 @@ def _signs_in_elsewhere(client: Client) -> bool:
 
 
 def _sign_in(client: Client, *, browser: bool) -> dict[str, Any]:
-    from ...client.browser_login import with_browser, with_copied_grant
-
     def show(address: str) -> None:
-        import webbrowser
-
         print(f"Sign in with the browser: {address}", file=sys.stderr, flush=True)
         webbrowser.open(address)
 

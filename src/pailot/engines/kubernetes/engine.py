@@ -10,9 +10,13 @@ import errno
 import io
 import json
 import os
+import sys
+import tarfile
+import tempfile
 import threading
 import time
 from collections import deque
+from queue import SimpleQueue
 
 from ...errors import PailotError
 from ...lifecycle.attempt_machine import outcome_of_ends
@@ -35,7 +39,10 @@ from . import choices as chosen
 from . import code_zip, objects, told
 from .cluster import BATCH, ApiError, Cluster
 from .follower import Away, Brought, Grown, Mirror, PodChanged, PodGone, Pods, Watcher
+from .preview import preview
 from .reasons import HOPELESS, NOT_STARTED, PodSeen, ended_indexes, pod_seen, why_no_pods
+from .rights import findings, role
+from .task_pod import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +52,7 @@ if TYPE_CHECKING:
 
     from ...planning import Plan
     from ...values import Value
-    from ..contract import EngineContext, Finding, Steps
+    from ..contract import EngineContext, EngineFinding, Steps
 
     Answer = TypeVar("Answer")
 
@@ -112,15 +119,11 @@ class KubernetesEngine(Engine):
         Cluster.of_settings(settings).check()
 
     @classmethod
-    def examine(cls) -> Sequence[Finding]:
-        from .rights import findings
-
+    def examine(cls) -> Sequence[EngineFinding]:
         return list(findings())
 
     @classmethod
     def needed_rights(cls) -> str:
-        from .rights import role
-
         return role(Cluster.of_settings(Settings()).namespace)
 
     # Starting
@@ -238,9 +241,6 @@ class KubernetesEngine(Engine):
         """The job's code, which every task finds in its working directory."""
         if not (attempt.context.code or attempt.plan.options.code):
             return b""
-        import tarfile
-        import tempfile
-
         stream = io.BytesIO()
         with tempfile.TemporaryDirectory(prefix="pailot-") as folder:
             files = os.path.join(folder, "files")
@@ -708,28 +708,20 @@ class KubernetesEngine(Engine):
 
     def preview(self, plan: Plan, hidden: Sequence[str] = ()) -> str:
         """The objects as they would be made, ready for `kubectl apply`; what is secret is left out."""
-        from .preview import preview
-
         return preview(plan, chosen.read(self.settings), hidden)
 
     def shell_prefix(self, task_folder: str, *, terminal: bool) -> list[str]:
         """A program of ours stands between the terminal and the pod."""
-        import sys
-
         more = ["--terminal"] if terminal else []
         return [sys.executable, "-P", "-m", "pailot.engines.kubernetes.shell", *more, task_folder, "--"]
 
     @classmethod
     def listening(cls, task_folder: str) -> set[int]:
-        from .task_pod import find
-
         found = find(task_folder)
         return found.listening() if found is not None else set()
 
     @classmethod
     def dial(cls, task_folder: str, host: str, port: int, seconds: float) -> socket.socket:  # noqa: ARG003  # by the API alone
-        from .task_pod import find
-
         found = find(task_folder)
         if found is None:
             raise ConnectionRefusedError(errno.ECONNREFUSED, "its pod is not running")
@@ -741,8 +733,6 @@ class _Orders(threading.Thread):
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(name="orders to pods", daemon=True)
-        from queue import SimpleQueue
-
         self.cluster = cluster
         self.queue: SimpleQueue[tuple[str, str, str] | None] = SimpleQueue()
         self.quit = threading.Event()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...protocol.yaml.writer import dump
 from ...settings import Settings
 from ...values import Value
-from ..contract import Finding
+from ..contract import EngineFinding
 from .cluster import Cluster
 
 TYPE_CHECKING = False
@@ -37,11 +37,11 @@ RIGHTS = (
 )
 
 
-def findings() -> Iterator[Finding]:
+def findings() -> Iterator[EngineFinding]:
     """The cluster, its version, and each right that is missing."""
     cluster = Cluster.of_settings(Settings())
     version = ".".join(map(str, cluster.check()))
-    yield Finding(
+    yield EngineFinding(
         "kubernetes", True, f"{cluster.access.server} has version {version}; jobs go to namespace '{cluster.namespace}'"
     )
     missing = 0
@@ -50,11 +50,11 @@ def findings() -> Iterator[Finding]:
         if lacks:
             missing += not right.optional
             text = f"{', '.join(lacks)} {right.resource}: not allowed ({right.purpose})"
-            yield Finding(
+            yield EngineFinding(
                 "rights", right.optional, text, "pailot doctor -e kubernetes --yaml prints the Role for an administrator"
             )
     if not missing:
-        yield Finding("rights", True, f"all that is needed in namespace '{cluster.namespace}'")
+        yield EngineFinding("rights", True, f"all that is needed in namespace '{cluster.namespace}'")
     cluster.close()
 
 

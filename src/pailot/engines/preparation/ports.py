@@ -30,12 +30,14 @@ class Ports(ports.Ports):
             raise MachineError(str(error)) from None
 
     def take(self, count: int) -> list[int]:
+        """Reserve free ports, from a random one upwards. Returns them; raises NoPorts, an EngineError, if there are too few."""
         try:
             return super().take(count)
         except ports.NoPorts as error:
             raise NoPorts(str(error)) from None
 
     def take_exactly(self, first: int, count: int = 1) -> list[int]:
+        """Reserve just these ports, one after the other. Returns them; raises PortTaken, an EngineError, if one is in use."""
         try:
             return super().take_exactly(first, count)
         except ports.PortTaken as error:

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 
 def prepare_tasks(attempt: Attempt, placement: placing.Placement, host: str) -> list[Task]:
-    """Make the folders and the working directories of all tasks, and tell each what it needs; `host` is where they run."""
+    """Make the folders and working directories of all tasks. Returns the tasks, each with all that its shim needs.
+
+    `host` is where they run.
+    """
     plan, context = attempt.plan, attempt.context
     tasks = [(role, index) for role in plan.roles.values() for index in range(role.instances)]
     folders = [layout.task_folder(attempt.folder, role.name, index) for role, index in tasks]
@@ -44,7 +47,7 @@ def prepare_tasks(attempt: Attempt, placement: placing.Placement, host: str) -> 
 
 
 def place_ports(plan: Plan, ports: Ports, address: Callable[[str, int], str]) -> placing.Placement:
-    """Ports of this machine for every task, and the address where the others reach it."""
+    """The ports of this machine for every task, and the address where the others reach it."""
     places: dict[tuple[str, int], dict[str, tuple[int, ...]]] = {}
     free = [
         (role, sum(n for label, n in role.resources.ports.items() if label not in role.port_base)) for role in plan.roles.values()

@@ -13,9 +13,25 @@ if TYPE_CHECKING:
 
     from ...runfolder.plan import Provision
 
+__all__ = [
+    "Callback",
+    "PluginError",
+    "Steps",
+    "callbacks_of",
+    "on",
+    "quote",
+    "text",
+    "texts",
+    "variable",
+]
+
 
 class Steps(Value):
-    """Commands by event, what Pailot must bring beforehand, and notes for the user."""
+    """Commands by event, what Pailot must bring beforehand, and notes for the user.
+
+    >>> Steps((on("containerStart", ["mkdir -p out"]),), notes=("made 'out'",)).callbacks[0].commands
+    ('mkdir -p out',)
+    """
 
     callbacks: tuple[Callback, ...] = ()
     provisions: tuple[Provision, ...] = ()
@@ -31,12 +47,16 @@ class PluginError(ValueError):
 
 
 def on(event: str, commands: Iterable[str], policy: str = "fail") -> Callback:
-    """A callback with commands for an event."""
+    """A callback with commands for an event; with the policy `ignore` their failure is ignored.
+
+    >>> on("containerStart", ["mkdir -p out"], "ignore").ignore_failure
+    True
+    """
     return Callback(event, tuple(commands), policy == "ignore")
 
 
 def callbacks_of(nodes: Any, policy: str) -> tuple[Callback, ...]:
-    """Callbacks given as parameters of a plugin, checked as those of a prerequisite are."""
+    """The callbacks given as parameters of a plugin, checked as those of a prerequisite are. Raises PluginError."""
     if not isinstance(nodes, list | tuple):
         raise PluginError("'callbacks' should be a list", "callbacks")
     return tuple(each if isinstance(each, Callback) else _callback(each, policy) for each in nodes)
@@ -50,7 +70,7 @@ def _callback(node: Any, policy: str) -> Callback:
 
 
 def text(value: Any, key: str, *, needed: bool = True) -> str:
-    """A parameter that is a text."""
+    """A parameter that is a text. Raises PluginError for anything else, and where it is `needed` and missing."""
     if value is None and not needed:
         return ""
     if not isinstance(value, str) or (needed and not value):
@@ -61,7 +81,7 @@ def text(value: Any, key: str, *, needed: bool = True) -> str:
 
 
 def texts(value: Any, key: str) -> list[str]:
-    """A parameter that is a list of texts, or one text."""
+    """A parameter that is a list of texts, or one text, as a list. Raises PluginError for anything else."""
     items = [value] if isinstance(value, str) else value or []
     if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
         raise PluginError(f"'{key}' should be a list of texts", key)

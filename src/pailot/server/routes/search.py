@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
-from ...jobserver.log_searches import MAX_HITS, SearchEnd
+from ...jobserver.log_searches import MAX_HITS
 from ...runfolder.layout import STREAMS
-from ...runfolder.log_search import Wanted
+from ...runfolder.log_search import SearchEnd, Wanted
 from ..schemas import SWITCH, TEXT, TIME, WHOLE, maybe, record
 from ..toolkit.errors import HttpError
 from ..toolkit.http import Stream, to_json
