@@ -14,6 +14,7 @@ import threading
 from ..printable import cut
 from ..values import Value
 from . import server_log
+from .json_lines import to_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class AuditLog:
 
     def note(self, entry: AuditEntry) -> None:
         """Append an entry. Never raises: on a full disk jobs must still be stopped, and the server's log then has the entry."""
-        line = json.dumps(entry.to_json(), separators=(",", ":")).encode()[:MAX_LINE_BYTES] + b"\n"
+        line = to_line(entry.to_json()).encode()[:MAX_LINE_BYTES] + b"\n"
         with self._lock:
             try:
                 if self._limit_bytes and self._size + len(line) > self._limit_bytes and self._size:

@@ -687,6 +687,8 @@ class Dispatcher:
 
 def log_job(message: str, record: JobRecord, **fields: str | int | float | None) -> None:
     """Log something about a job, under the request that submitted it unless `fields` name another."""
+    if not server_log.SERVER.isEnabledFor(logging.INFO):
+        return
     fields = {"request": record.more.get(SUBMITTED_BY, ""), **fields}
     server_log.note(server_log.SERVER, logging.INFO, message, job=record.id, user=record.user, name=record.name, **fields)
 

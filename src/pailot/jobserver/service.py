@@ -138,6 +138,8 @@ class Team:
         self.submitted = 0
         self.closed = False
         self._local_store = store.database.kind != "postgresql"
+        self._data_folder = data_folder(settings)
+        self._caches = os.path.join(settings.cache, "users")
 
     async def begin(self) -> None:
         """Take up everything that was left; `running_team` calls this."""
@@ -260,7 +262,7 @@ class Team:
 
     def data_content(self, entry: LibraryEntry) -> list[dict[str, Any]]:
         """Where the content of a data set lies, for each of its addresses."""
-        return content_of(entry, data_folder(self.settings))
+        return content_of(entry, self._data_folder)
 
     def _add(self, record: JobRecord, prepared: Prepared, sealed: bytes | None) -> None:
         self.store.jobs.add(record, prepared.source, prepared.plan_text, sealed)
@@ -860,7 +862,7 @@ class Team:
             code=self.code.tree(record.code) if record.code else "",
             run_as=run_as,
             rules=self.rules,
-            data_folder=data_folder(self.settings),
+            data_folder=self._data_folder,
             data_bytes=self.settings.data_bytes,
             data_user=self.settings["data_cache_user"],
         )
@@ -869,7 +871,7 @@ class Team:
         """A user's own: what a user has fetched is not shared. Where tasks run as a Unix user, that user can reach it."""
         if run_as:
             return os.path.join(self.home, "cache", f"unix-{run_as}")
-        return os.path.join(self.settings.cache, "users", f"user-{quote(user, safe='')}")
+        return f"{self._caches}/user-{quote(user, safe='')}"
 
 
 def _shares(of: Capacity) -> Shares:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from ..data.addresses import parse
 from ..data.job_places import refusals
 from ..loading import shell_syntax, with_what_planning_finds
@@ -18,6 +16,7 @@ from ..runfolder.plan_codec import encode
 from ..userruns.masked_job_file import Kept, Recorded, recorded
 from ..values import Value
 from .errors import Invalid
+from .json_lines import to_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class Prepared(Value):
     @property
     def documents(self) -> tuple[str, ...]:
         """What goes to the keeper: the plan as it is shown, the whole plan, and that masked, where this makes a difference."""
-        masked = (_line(self.kept.document),) if self.kept.taken else ()
+        masked = (to_line(self.kept.document),) if self.kept.taken else ()
         return self.plan_text, self.whole, *masked
 
     @property
@@ -113,12 +112,8 @@ class JobReader:
             form = recorded(job, text, made)
         except InvalidJob as error:
             raise Invalid(str(error), error.problems) from None
-        whole = encode(made.replace(warnings=())) if form.taken else _line(form.document)
-        return Prepared(job, made, form, private_values(job, made), _line(form.plan), whole, finder.used)
-
-
-def _line(values: object) -> str:
-    return json.dumps(values, separators=(",", ":"))
+        whole = encode(made.replace(warnings=())) if form.taken else to_line(form.document)
+        return Prepared(job, made, form, private_values(job, made), to_line(form.plan), whole, finder.used)
 
 
 def _check_unmasked(job: Job) -> None:

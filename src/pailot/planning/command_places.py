@@ -67,17 +67,15 @@ def _in_main(job: Job, role: TaskRole, main: str) -> tuple[PlacedCommand, ...]:
 
 def _commands(job: Job, role: TaskRole) -> Iterator[tuple[str, Path, str]]:
     """What a role runs, with what a deployment adds: the name, the place and the text of each command."""
-    chosen = job.deployment
-    adapted = job.deployments[chosen].roles.get(role.name) if chosen is not None else None
-    before, after = (adapted.pre_commands, adapted.post_commands) if adapted else ((), ())
-    base: Path = ("deployments", list(job.deployments).index(chosen), "taskRoles", role.name) if chosen is not None else ()
-    for kind, key, path, commands in (
-        (f"preCommand {{}} of deployment {chosen} for {role.name}", "preCommands", base, before),
-        (f"command {{}} of {role.name}", "commands", ("taskRoles", role.name), role.commands),
-        (f"postCommand {{}} of deployment {chosen} for {role.name}", "postCommands", base, after),
-    ):
-        for number, text in enumerate(commands):
-            yield kind.format(number + 1), (*path, key, number), text
+    name, chosen = role.name, job.deployment
+    adapted = job.deployments[chosen].roles.get(name) if chosen is not None else None
+    base: Path = ("deployments", list(job.deployments).index(chosen), "taskRoles", name) if chosen is not None else ()
+    for number, text in enumerate(adapted.pre_commands if adapted else ()):
+        yield f"preCommand {number + 1} of deployment {chosen} for {name}", (*base, "preCommands", number), text
+    for number, text in enumerate(role.commands):
+        yield f"command {number + 1} of {name}", ("taskRoles", name, "commands", number), text
+    for number, text in enumerate(adapted.post_commands if adapted else ()):
+        yield f"postCommand {number + 1} of deployment {chosen} for {name}", (*base, "postCommands", number), text
 
 
 def _in_callbacks(job: Job, planned: RolePlan, script: str) -> tuple[PlacedCommand, ...]:

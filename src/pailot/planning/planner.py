@@ -26,7 +26,7 @@ def plan(job: Job, user: str = "user") -> Plan:
     if any(problem.is_error for problem in found):
         raise InvalidJob((*found, *job.warnings))
     shared = job_environment(job, user)
-    if len(job.task_roles) * sum(len(name) + len(value) for name, value in shared.items()) > JOB_LIMITS.VARIABLES:
+    if len(job.task_roles) * (sum(map(len, shared)) + sum(map(len, shared.values()))) > JOB_LIMITS.VARIABLES:
         size = f"{JOB_LIMITS.VARIABLES // MIB} MiB"
         message = f"the variables of all roles come to more than {size}; set fewer in extras.pailot.environment, or split the job"
         raise InvalidJob((job.problem("job-limit", message, ("taskRoles",)), *job.warnings))

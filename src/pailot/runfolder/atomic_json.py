@@ -9,7 +9,7 @@ from . import careful_files, layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
 _PRIVATE = 0o600  # records name files, hosts and commands of their owner
@@ -82,15 +82,20 @@ def read_record(path: str) -> dict[str, Any] | None:
 
 def append_line(target: int | str, data: dict[str, object], *, durable: bool = False) -> None:
     """Add a line of JSON to a journal, given by its path or a descriptor opened for appending; several may append at once."""
+    append_lines(target, (data,), durable=durable)
+
+
+def append_lines(target: int | str, entries: Iterable[dict[str, object]], *, durable: bool = False) -> None:
+    """Add several lines with one call of the system."""
     import json
 
-    line = json.dumps(data).encode("ascii") + b"\n"
+    lines = "".join([json.dumps(each) + "\n" for each in entries]).encode("ascii")
     if isinstance(target, int):
-        _append(target, line, durable)
+        _append(target, lines, durable)
         return
     descriptor = careful_files.open_own(target, os.O_RDWR | os.O_APPEND, _PRIVATE)
     try:
-        _append(descriptor, line, durable)
+        _append(descriptor, lines, durable)
     finally:
         os.close(descriptor)
 

@@ -77,13 +77,19 @@ def memory_kills() -> str:
         return ""
 
 
+_boot_id = ""
+
+
 def boot_id() -> str:
-    """Which start of the machine this is."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as stream:
-            return stream.read().strip()
-    except OSError:
-        return ""
+    """Which start of the machine this is. No process sees two of them, so that it is read once."""
+    global _boot_id  # noqa: PLW0603  # as said
+    if not _boot_id:
+        try:
+            with open("/proc/sys/kernel/random/boot_id") as stream:
+                _boot_id = stream.read().strip()
+        except OSError:
+            return ""
+    return _boot_id
 
 
 def descendants(of: int, leave_out: Set[int] = frozenset()) -> list[int]:

@@ -116,7 +116,7 @@ class Queue:
             raise ValueError(f"{request.id} is in the queue already")
         group, demand = group_of(request), amounts_of(request)
         shape = self._shape(request, demand)
-        if self._is_too_big(request):
+        if self._is_beyond(group, shape):
             self._never[request.id] = request
             return
         self._serial += 1
@@ -239,9 +239,12 @@ class Queue:
         return demand, self._books.owner(request.vc, request.user)
 
     def _is_too_big(self, request: Request) -> bool:
-        demand = amounts_of(request)
-        beyond = any(has < asked for has, asked in zip(self._ledger.most(group_of(request)), demand))  # noqa: B905  # Python 3.9
-        return beyond or self._books.never_permits(self._shape(request, demand)[1], demand[2])
+        return self._is_beyond(group_of(request), self._shape(request, amounts_of(request)))
+
+    def _is_beyond(self, group: Group, shape: Shape) -> bool:
+        """Whether a job of this shape is more than its group, or its user, can ever have."""
+        (cpu, memory, gpu), (has_cpu, has_memory, has_gpu) = shape[0], self._ledger.most(group)
+        return cpu > has_cpu or memory > has_memory or gpu > has_gpu or self._books.never_permits(shape[1], gpu)
 
     def _take(self, holding: Holding) -> None:
         request, demand = holding.request, amounts_of(holding.request)

@@ -113,7 +113,7 @@ def new_id() -> str:
     # 50 bits of 10 microseconds last until 2326; the first 6 characters change every 10 seconds.
     _newest_stamp = max(time_ns() // 10_000, _newest_stamp + 1)
     number = _newest_stamp << 30 | int.from_bytes(os.urandom(4), "big") >> 2
-    return "".join(ALPHABET[number >> shift & 31] for shift in range(75, -1, -5))
+    return "".join([ALPHABET[number >> shift & 31] for shift in range(75, -1, -5)])
 
 
 class Index:

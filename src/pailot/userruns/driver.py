@@ -239,8 +239,7 @@ class Driver:
         while engine.alive():
             yield self._until(machine.moment)
             self._listen(attempt, claims)
-            for task in engine.newly_ended(attempt):
-                self._ended(attempt, claims, task)
+            self._ended(attempt, claims, engine.newly_ended(attempt))
             self._do(self._requests())
             if machine.moment is not None:
                 self._tell(TimePassed(time.monotonic()))
@@ -250,22 +249,36 @@ class Driver:
             self._tell(EngineDecided(outcome))
         return self.machine.handle(AllGone(int.from_bytes(os.urandom(2), "big") / 65536))
 
-    def _ended(self, attempt: Attempt, claims: Claims, task: Observed) -> None:
-        role, index, final = task.role, task.index, task.final
-        self._claimed(attempt, claims, role, index)
-        self._happened(journal.task_ended(role, index, attempt.number, final))
-        if task.state == LOST:
-            self._tell(TaskLost(role, index, (final.reason if final else None) or "its shim did not start"))
-        else:
-            assert final is not None
-            self._tell(TaskEnded(final.task_end(role, index)))
+    def _ended(self, attempt: Attempt, claims: Claims, tasks: Sequence[Observed]) -> None:
+        """Write down the ends that one look has found, then decide what follows from each."""
+        for task in tasks:
+            self._claimed(attempt, claims, task.role, task.index)
+        self._happened(*[journal.task_ended(task.role, task.index, attempt.number, task.final) for task in tasks])
+        for task in tasks:
+            role, index, final = task.role, task.index, task.final
+            if task.state == LOST:
+                self._tell(TaskLost(role, index, (final.reason if final else None) or "its shim did not start"))
+            else:
+                assert final is not None
+                self._tell(TaskEnded(final.task_end(role, index)))
 
     def _listen(self, attempt: Attempt, claims: Claims) -> None:
-        """Take in what the engine tells."""
+        """Take in what the engine tells. Tasks that begin late are written down together, before whatever else is."""
+        late: list[Event] = []
         for event in self.engine.events():
-            if event["event"] == "claimed":
+            kind = event["event"]
+            if kind == "running":
+                if event["attempt"] or (self.began is not None and time.time() - self.began > LATE_TASK_SECONDS):
+                    late.append(journal.task_started(event["role"], event["index"], event["attempt"]))
+            elif kind == "claimed":
                 self._claimed(attempt, claims, event["role"], event["index"])
-            self._seen(attempt, event)
+            elif kind == "grown":
+                self.watcher.grown(event.get("jobAttempt", attempt.number), event["role"], event["index"], event["attempt"])
+            else:
+                self._happened(*late)
+                late.clear()
+                self._seen(attempt, event)
+        self._happened(*late)
 
     def _claimed(self, attempt: Attempt, claims: Claims, role: str, index: int) -> None:
         if claims.add(role, index):
@@ -392,12 +405,7 @@ class Driver:
 
     def _seen(self, attempt: Attempt, event: Mapping[str, Any]) -> None:
         kind = event["event"]
-        if kind == "grown":
-            self.watcher.grown(event.get("jobAttempt", attempt.number), event["role"], event["index"], event["attempt"])
-        elif kind == "running":
-            if event["attempt"] or (self.began is not None and time.time() - self.began > LATE_TASK_SECONDS):
-                self._happened(journal.task_started(event["role"], event["index"], event["attempt"]))
-        elif kind == "retry":
+        if kind == "retry":
             self._happened(journal.task_retry(event))
         elif kind == "held":
             self._happened(journal.task_held(event))
@@ -416,8 +424,10 @@ class Driver:
         else:
             self.watcher.moved(progress)
 
-    def _happened(self, event: Event) -> None:
-        self.watcher.happened(self.folder.note(event))
+    def _happened(self, *events: Event) -> None:
+        if events:
+            for shown in self.folder.note_all(events):
+                self.watcher.happened(shown)
 
 
 def full_disk(error: BaseException, folder: str) -> str:

@@ -23,7 +23,7 @@ from ..lifecycle.states import SUCCEEDED
 from ..runfolder import careful_files, journal, layout
 from ..runfolder.atomic_json import (
     DISK_FULL,
-    append_line,
+    append_lines,
     free_reserve,
     is_full,
     keep_reserve,
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from ..runfolder.journal import Event
     from ..runfolder.records import Record
 
+NOTED_TOGETHER = 200
+"""An entry of a task's end holds the last lines of its log."""
 _TYPES: Mapping[str, type[Record]] = {layout.JOB: RunRecord, layout.STATE: RunState, layout.VERDICT: VerdictRecord}
 
 
@@ -183,9 +185,17 @@ class JobFolder:
 
     def note(self, event: Event) -> Event:
         """Write down that something happened; returns it as it was written, with masked texts."""
-        shown = event.masked(self._masked) if self.hidden else event
-        _if_there_is_space(lambda: append_line(self.file(layout.JOURNAL), shown.to_json()))
+        return self.note_all((event,))[0]
+
+    def note_all(self, events: Sequence[Event]) -> list[Event]:
+        """The same for what was seen at one look, some hundred entries with each call of the system."""
+        shown = [event.masked(self._masked) for event in events] if self.hidden else list(events)
+        for start in range(0, len(shown), NOTED_TOGETHER):
+            self._append(shown[start : start + NOTED_TOGETHER])
         return shown
+
+    def _append(self, events: Sequence[Event]) -> None:
+        _if_there_is_space(lambda: append_lines(self.file(layout.JOURNAL), [event.to_json() for event in events]))
 
     def _masked(self, reason: str) -> str:
         if not self.hidden:

@@ -57,6 +57,18 @@ def test_what_was_acknowledged_survives_a_kill(url: str) -> None:
         assert all(store.jobs.secrets(id) == b"secret" for id in acknowledged[::10])
 
 
+def test_one_change_that_fails_leaves_the_others_of_its_batch(url: str) -> None:
+    with ServerStore.open(url) as store:
+        first, second = job("first"), job("second")
+        with store.batch():
+            store.jobs.add(first, "", "")
+            store.jobs.add(second, "", "")
+            with pytest.raises(StoreError):
+                store.jobs.update(first.id, state="RUNNING", vc=None)
+            store.jobs.update(second.id, state="RUNNING")
+        assert [each.state for each in store.jobs.unfinished()] == ["WAITING", "RUNNING"]
+
+
 def test_a_locked_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
     with ServerStore.open(str(tmp_path / "server.db")) as store:

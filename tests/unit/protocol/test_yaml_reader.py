@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import string
 from typing import Any
 
@@ -11,7 +12,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pailot.protocol.yaml import LIMITS, Document, List, Map, YamlError, parse
+from pailot.protocol.yaml import LIMITS, Document, List, Map, YamlError, flow, parse
 from pailot.protocol.yaml.fast_path import NotPlainLines, read_lines
 from pailot.protocol.yaml.parser import Parser
 
@@ -580,3 +581,23 @@ def composed(
     elif isinstance(node, yaml.SequenceNode):
         for position, item in enumerate(node.value):
             yield from composed(item, (*path, position))
+
+
+_PARTS = ("a: 1", "b: 010", "name: x", "true: no", "__proto__: 1", "a: 1:30", "<<: x", "k: a b", "u: r/i:t", "u: r:5/i:t", "- x")
+_ENDS = ("}", ", }", " }", ",}", "\n}", "", ": 1}", "# c\n}")
+
+
+@given(st.lists(st.sampled_from(_PARTS), max_size=4), st.sampled_from((", ", ",", ",  ", ",\n ")), st.sampled_from(_ENDS))
+def test_pairs_read_at_once_and_pairs_read_by_parts_agree(pairs: list[str], between: str, end: str) -> None:
+    text = "x: {" + between.join(pairs) + end + "\n"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flow, "_PLAIN_PAIR", re.compile("(?!)"))
+        by_parts = outcome(text)
+    assert _all_of(outcome(text)) == _all_of(by_parts)
+
+
+def _all_of(found: Document | YamlError) -> object:
+    if isinstance(found, YamlError):
+        return found.code, found.message, found.offset
+    inner = found.root["x"]
+    return found.root, getattr(inner, "marks", None), found.ambiguous

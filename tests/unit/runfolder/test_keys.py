@@ -11,7 +11,7 @@ import pytest
 SOURCE = Path(__file__).parents[3] / "src" / "pailot"
 READERS = {"read_record", "read_lines"}
 """They return a record as it stands in its file, with its keys: other rooms read typed values."""
-WRITERS = {"write_record": 1, "write_last_record": 1, "place_record": 1, "append_line": 1}
+WRITERS = {"write_record": 1, "write_last_record": 1, "place_record": 1, "append_line": 1, "append_lines": 1}
 """They write what they are given: the argument of that number is the JSON form of a typed value."""
 OTHERS = {
     "data/data_sets.py": "what is known of a data set: written and read by this module alone, outside of a run's folder",
@@ -41,7 +41,8 @@ def spelled(text: str) -> Iterator[str]:
             continue
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
         given = node.args[WRITERS[name]] if name in WRITERS and len(node.args) > WRITERS[name] else None
-        typed = isinstance(given, ast.Call) and getattr(given.func, "attr", "") == "to_json"
+        value = given.elt if isinstance(given, ast.ListComp) else given
+        typed = isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "to_json"
         if name in READERS or (given is not None and not typed and ast.unparse(given) != STAMP.replace('"', "'")):
             yield f"{node.lineno}: {ast.unparse(node)}"
         if name == "note" and getattr(getattr(node.func, "value", None), "attr", "") == "folder" and node.keywords:
@@ -69,6 +70,7 @@ def test_every_excuse_is_still_needed() -> None:
         'read_record(path)["why"]',
         'write_record(path, {"offset": 3}, durable=False)',
         "atomic_json.append_line(path, entry)",
+        "append_lines(path, [entry for entry in entries])",
         'self.folder.note("waiting", reason="x")',
     ],
 )

@@ -10,6 +10,8 @@ import json
 import os
 import struct
 
+from ..json_lines import to_line
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,14 +32,14 @@ def pack_order(message: Mapping[str, Any], *documents: str) -> bytes:
 
     Each document is one line of JSON.
     """
-    lines = (json.dumps(message.get("id", "")), json.dumps(message, separators=(",", ":")), *documents)
+    lines = (to_line(message.get("id", "")), to_line(message), *documents)
     content = "\n".join(lines).encode()
     return HEADER.pack(len(content)) + content
 
 
 def pack_news(message: Mapping[str, Any]) -> bytes:
     """A message of the keeper."""
-    content = json.dumps(message, separators=(",", ":")).encode()
+    content = to_line(message).encode()
     return HEADER.pack(len(content)) + content
 
 

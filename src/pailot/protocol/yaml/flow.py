@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..js_semantics import to_string
 from ..lazy_regex import pattern
 from . import scalars
@@ -18,6 +20,8 @@ _FLOW_FIRST = r"(?:[^ \t\n,\[\]{}#&*!|>'\"%@`?:-]|[?:-](?=[^ \t\n,\[\]{}]))"
 _FLOW_BODY = r"(?:[^ \t\n:#,\[\]{}]++|:(?=[^ \t\n,\[\]{}])|(?<=[^ \t\n,\[\]{}])#|[ \t]++(?=[^ \t\n#,\[\]{}]))*"
 _FLOW_PLAIN = pattern(_FLOW_FIRST + _FLOW_BODY)
 _FLOW_MORE = pattern(r"(?:[^ \t\n:#,\[\]{}]|:(?=[^ \t\n,\[\]{}]))" + _FLOW_BODY)
+_PLAIN_PAIR = pattern(r"([^\W\d]\w*+): ([\w/.][\w/.-]*+(?::[\w/.-]++)?+)(?:, (?=[^ \t\n#])|(?=\}))", re.ASCII)
+"""`name: image, ` or `cpu: 1` before the bracket that closes: with nothing to skip, and no node but the two."""
 NAME = pattern(r"[^ \t\n,\[\]{}]++")
 TAG = pattern(r"![^ \t\n]*+")
 PROPERTY_ALONE = "a tag or an anchor stands on the line of its value"
@@ -57,6 +61,15 @@ class Flow(Literals):
         text, i = self.text, self._skip_flow(at + 1)
         while text[i] != "}":
             key_at = i
+            pair = _PLAIN_PAIR.match(text, i)
+            if pair and self.depth < LIMITS.DEPTH and self.nodes + 2 <= LIMITS.NODES:
+                self.nodes += 2
+                word, plain_value = pair.groups()
+                found = scalars.resolve(plain_value)
+                self.note_if_ambiguous(pair.start(2), plain_value, found)
+                self._add(result, merged, scalars.resolve(word), found, key_at, plain_merge=False)
+                i = pair.end()
+                continue
             explicit = text[i] == "?" and text[i + 1] in " \t\n"
             if explicit:
                 i = self._skip_flow(i + 1)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import zlib
 from contextlib import suppress
 from urllib.parse import parse_qsl
 
+from ...jobserver.json_lines import to_line
 from .bodies import decode, parse_body
 from .errors import HttpError
 
@@ -109,10 +109,7 @@ def text_response(text: str, status: int = 200) -> Response:
 
 
 def to_json(value: Any) -> bytes:
-    return _encode(value).encode()
-
-
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+    return to_line(value).encode()
 
 
 class Request:

@@ -98,6 +98,8 @@ class Router:
     def __init__(self, routes: Sequence[Route]) -> None:
         self.routes = tuple(routes)
         self._root = _Node()
+        self._plain: dict[tuple[str, str], Route] = {}
+        """The routes without a value in their path, which most requests name just so."""
         for route in routes:
             node = self._root
             for part in route.path.strip("/").split("/"):
@@ -108,9 +110,14 @@ class Router:
             if route.method in node.methods:
                 raise ValueError(f"{route.method} {route.path} stands twice in the route table")
             node.methods[route.method] = (route, route.names)
+            if not route.names and route.path.lower() == route.path:
+                self._plain[route.method, route.path] = route
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         """The route and the values in its path; raises 404 `NoApiError` or 405 with all that is allowed."""
+        plain = self._plain.get((method, path))
+        if plain is not None:
+            return plain, {}
         if path[:12].lower() == _PREFIX and path[12:13] in ("/", ""):
             path = path[12:]
         parts = [part for part in path.split("/") if part]

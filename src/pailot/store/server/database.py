@@ -70,11 +70,11 @@ def checked(value: Any) -> Any:
 class Batch:
     """A transaction of this thread; within another one, a part of it that can fail alone."""
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
+    def __init__(self, database: Database, *, one_statement: bool) -> None:
+        self.database, self.one_statement = database, one_statement
 
     def __enter__(self) -> Batch:
-        self.database._enter()
+        self.database._enter(marked=not (self.one_statement and self.database.statements_fail_alone))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -99,12 +99,15 @@ class Database:
 
     kind = ""
     place = ""
+    statements_fail_alone = False
+    """Whether the transaction goes on after a statement that failed, as if that had not been."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._owner: int | None = None
         self._depth = 0
-        self._marks: list[int] = []
+        self._marks: list[tuple[int, bool]] = []
+        """Of each part of the transaction: how many were to be called after it before, and whether it has a savepoint."""
         self._after: list[Callable[[], None]] = []
         self._broken: StoreError | None = None
         self._closed = False
@@ -141,9 +144,12 @@ class Database:
         """Have it for one server alone, until it is closed or its process ends; StoreError where another one has it."""
         raise NotImplementedError
 
-    def write(self) -> Batch:
-        """`with database.write() as batch:` everything in it is kept together, or nothing."""
-        return Batch(self)
+    def write(self, *, one_statement: bool = False) -> Batch:
+        """`with database.write() as batch:` everything in it is kept together, or nothing.
+
+        Who executes no more than one statement says so: where that fails alone, it needs no savepoint.
+        """
+        return Batch(self, one_statement=one_statement)
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Rows; within a transaction of this thread as that one sees them."""
@@ -182,7 +188,7 @@ class Database:
 
     # For Batch
 
-    def _enter(self) -> None:
+    def _enter(self, *, marked: bool = True) -> None:
         self._lock.acquire()
         try:
             if self._closed:
@@ -194,8 +200,9 @@ class Database:
                 self._owner = threading.get_ident()
             else:
                 self._check_whole()
-                self._execute(f"SAVEPOINT part{self._depth}", ())
-                self._marks.append(len(self._after))
+                if marked:
+                    self._execute(f"SAVEPOINT part{self._depth}", ())
+                self._marks.append((len(self._after), marked))
             self._depth += 1
         except BaseException:
             self._lock.release()
@@ -205,12 +212,12 @@ class Database:
         try:
             self._depth -= 1
             if self._depth:
-                kept = self._marks.pop()
+                kept, marked = self._marks.pop()
                 if failed:
                     del self._after[kept:]
-                    if self._broken is None:
+                    if marked and self._broken is None:
                         self._execute(f"ROLLBACK TO part{self._depth}", ())
-                if self._broken is None:
+                if marked and self._broken is None:
                     self._execute(f"RELEASE part{self._depth}", ())
                 return
             self._owner = None
@@ -256,6 +263,7 @@ class SQLite(Database):
     """A file on this machine, in WAL mode; what was acknowledged survives a power cut."""
 
     kind = "sqlite"
+    statements_fail_alone = True
 
     def __init__(self, path: str) -> None:
         super().__init__()

@@ -71,7 +71,7 @@ class Jobs:
         """Several jobs in one transaction; how many of them there are."""
         statements = [(*_update(id, columns), columns) for id, columns in changes]
         found = 0
-        with self._database.write() as batch:
+        with self._database.write(one_statement=len(statements) == 1) as batch:
             for sql, values, columns in statements:
                 rows, _ = batch.execute(sql, values)
                 for (number,) in rows:
