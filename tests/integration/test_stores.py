@@ -136,13 +136,12 @@ def test_names_that_lead_out_are_refused(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_one_line_and_leaves_nothing(s3: S3, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     s3.put(f"{prefix}/large", b"x" * 3_000_000)
-    import shutil
 
     class Usage:
         free = 1_000_000
 
     with monkeypatch.context() as patched:
-        patched.setattr(shutil, "disk_usage", lambda _: Usage)
+        patched.setattr(download, "disk_usage", lambda _: Usage)
         with pytest.raises(ProvideError, match=r"there is no room for it: 3.0 MB are needed, 1.0 MB are free"):
             fetch(f"s3://bucket/{prefix}/large", str(tmp_path))
     # And one that fills up in the middle, which nobody can know before.
