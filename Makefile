@@ -204,7 +204,7 @@ parts-postgres:
 
 parts-containers:
 	@missing=; for each in dockerd:docker.io podman:podman runc:runc iptables:iptables busybox:busybox-static \
-	    docker-registry:docker-registry; do command -v $${each%%:*} >/dev/null || missing="$$missing $${each#*:}"; done; \
+	    docker-registry:docker-registry debootstrap:debootstrap; do PATH="$$PATH:/usr/sbin" command -v $${each%%:*} >/dev/null || missing="$$missing $${each#*:}"; done; \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "Installing$$missing" && { apt-get update -qq && \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null && missing=; } || true; fi; \
