@@ -40,7 +40,7 @@ OPTIONS = (
 PAGE_PATIENCE = 30
 """Seconds in which the page shows what it is told; a browser on a busy machine is slow."""
 SLACK = 5
-"""Times fail here at so many times their limit: other work on the machine makes them longer. `make bench` judges the limits."""
+"""A time fails a test only above this multiple of its limit, since other work makes it longer. `make bench` judges the limits."""
 FIGURES = os.environ.get("PAGE_FIGURES", "")
 """The file into which `make bench` has the figures written. It judges them itself, and follows logs for longer."""
 

@@ -14,7 +14,7 @@ from pailot.runfolder.log_search import BadPattern, Hit, Wanted, is_quick, searc
 
 
 def run_folder(path: Path, *texts: bytes, rotate: int = 0) -> str:
-    """A run with one task, which had so many attempts."""
+    """A run with one task, and the number of its attempts."""
     for number, text in enumerate(texts):
         folder = path / "attempts" / "0" / "tasks" / "w-0" / "attempts" / str(number)
         folder.mkdir(parents=True)

@@ -327,11 +327,11 @@ def test_a_proxy_that_the_file_names(server: ApiServer, tmp_path: Path, kind: st
 
 
 def test_a_proxy_of_the_environment_is_used_but_for_this_machine(tmp_path: Path) -> None:
-    text = ApiServer.kubeconfig(_Nowhere(), {"token": "t"}, server="https://api.example.org:6443")  # type: ignore[arg-type]
+    text = ApiServer.kubeconfig(_Nowhere(), {"token": "t"}, server="https://api.example.org:6443")  # type: ignore[arg-type]  # no server
     access = access_to(tmp_path, text, HTTPS_PROXY="http://proxy:3128")
     assert str(access.proxy) == "http://proxy:3128"
     assert access_to(tmp_path, text, HTTPS_PROXY="http://proxy:3128", NO_PROXY=".example.org").proxy is None
-    here = ApiServer.kubeconfig(_Nowhere(), {"token": "t"})  # type: ignore[arg-type]
+    here = ApiServer.kubeconfig(_Nowhere(), {"token": "t"})  # type: ignore[arg-type]  # no server
     assert access_to(tmp_path, here, HTTPS_PROXY="http://proxy:3128").proxy is None
     with pytest.raises(LoginError, match="https://, which is not supported; use http:// or socks5://"):
         access_to(tmp_path, text, HTTPS_PROXY="https://proxy:3128")
